@@ -1,0 +1,1 @@
+"""What two services or more share: messages, broker topology, outbox and inbox."""

@@ -1,0 +1,1 @@
+"""The gate-agent: an OpenAI-compatible reverse proxy that judges what engines emit."""

@@ -1,0 +1,1 @@
+"""Correctness gates: pure, incremental judges of one response."""

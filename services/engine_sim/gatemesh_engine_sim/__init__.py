@@ -1,0 +1,1 @@
+"""A stand-in engine that emits every kind of garbage on request."""

@@ -1,0 +1,1 @@
+"""The executor: the only service that acts on engines."""

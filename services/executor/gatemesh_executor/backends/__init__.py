@@ -1,0 +1,1 @@
+"""Platforms that run engine instances."""

@@ -1,0 +1,1 @@
+"""The health manager: the only service that decides."""

@@ -1,0 +1,1 @@
+"""The local stack behind ./mesh: embedded broker and database, processes, demo, tests."""
