@@ -1,0 +1,109 @@
+"""The broker's topology: exchanges, queues, dead letters, and the arguments all of them share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
+from faststream.rabbit import ExchangeType as FastExchangeType
+from faststream.rabbit import QueueType, RabbitExchange, RabbitQueue
+
+from gatemesh_common.messages import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
+
+DELIVERY_LIMIT = 10
+"""Deliveries of one message before the broker dead-letters it: a crash loop must end."""
+
+DEAD_LETTERS = "gatemesh.dead.letters"
+EXCHANGES = (ALERTS, SHADOW, CONTROL, EVENTS, DEAD)
+
+
+@dataclass(frozen=True)
+class WorkQueue:
+    """A durable queue with one kind of reader; what the reader rejects becomes a dead letter."""
+
+    name: str
+    exchange: str
+    routing_key: str
+
+
+VERDICTS = WorkQueue("health_manager.verdicts", ALERTS, "#")
+REQUESTS = WorkQueue("health_manager.requests", CONTROL, "request.v1.#")
+REPORTS = WorkQueue("health_manager.reports", EVENTS, "report.v1.#")
+STEPS = WorkQueue("health_manager.steps", EVENTS, "step.v1.#")
+OBSERVATIONS = WorkQueue("health_manager.observations", EVENTS, "observed.v1.#")
+TELEMETRY = WorkQueue("health_manager.telemetry", EVENTS, "telemetry.v1.#")
+REJECTED = WorkQueue("health_manager.rejected", EVENTS, "rejected.v1.#")
+COMMANDS = WorkQueue("executor.commands", CONTROL, "command.v1.#")
+
+WORK_QUEUES = (
+    VERDICTS,
+    REQUESTS,
+    REPORTS,
+    STEPS,
+    OBSERVATIONS,
+    TELEMETRY,
+    REJECTED,
+    COMMANDS,
+)
+
+
+def queue_arguments(name: str) -> dict[str, Any]:
+    """Return the arguments of a work queue; the same everywhere, or redeclaring fails."""
+    return {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": DELIVERY_LIMIT,
+        "x-dead-letter-exchange": DEAD,
+        "x-dead-letter-routing-key": name,
+    }
+
+
+def work_queue(queue: WorkQueue) -> RabbitQueue:
+    """Return the FastStream form of a queue that `declare_topology` has declared."""
+    return RabbitQueue(
+        queue.name,
+        queue_type=QueueType.QUORUM,
+        durable=True,
+        routing_key=queue.routing_key,
+        declare=False,
+    )
+
+
+def broadcast_queue(name: str, routing_key: str) -> RabbitQueue:
+    """Return a queue of one process that wants its own copy of each event while it lives.
+
+    Nothing is lost with it: what travels this way is repeated by its publisher.
+    """
+    return RabbitQueue(
+        name,
+        exclusive=True,
+        durable=False,
+        auto_delete=True,
+        routing_key=routing_key,
+        arguments={"x-max-length": 10_000},
+    )
+
+
+def topic(name: str) -> RabbitExchange:
+    """Return the FastStream form of an exchange that `declare_topology` has declared."""
+    return RabbitExchange(name, type=FastExchangeType.TOPIC, durable=True, declare=False)
+
+
+async def declare_topology(
+    channel: AbstractChannel, extra_queues: tuple[WorkQueue, ...] = ()
+) -> None:
+    """Declare exchanges, dead letters and work queues; harmless when they are there already.
+
+    Every service does this before anything else, so that none publishes into the void. A new
+    consumer service passes its own queues as `extra_queues`.
+    """
+    for name in EXCHANGES:
+        await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
+    dead = await channel.declare_queue(
+        DEAD_LETTERS, durable=True, arguments={"x-queue-type": "quorum"}
+    )
+    await dead.bind(DEAD, routing_key="#")
+    for queue in (*WORK_QUEUES, *extra_queues):
+        declared = await channel.declare_queue(
+            queue.name, durable=True, arguments=queue_arguments(queue.name)
+        )
+        await declared.bind(queue.exchange, routing_key=queue.routing_key)

@@ -1,0 +1,161 @@
+"""Receiving: brokers for subscribers, dead letters with a reason, a watch over consumers."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import aio_pika
+from faststream import BaseMiddleware, ContextRepo
+from faststream.rabbit import Channel, RabbitBroker
+from faststream.rabbit.subscriber.usecase import RabbitSubscriber
+from pydantic import ValidationError
+
+from gatemesh_common.broker import WorkQueue
+from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
+from gatemesh_common.messages import DEAD
+from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
+from gatemesh_common.publisher import Publisher
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LONGEST_RETRY_DELAY_S = 5.0
+
+
+def consumer_broker(
+    amqp_url: str, app_id: str, publisher: Publisher, prefetch: int = 100
+) -> RabbitBroker:
+    """Return a broker for subscribers only; poison goes to the dead letters, with a reason."""
+    return RabbitBroker(
+        amqp_url,
+        app_id=app_id,
+        default_channel=Channel(prefetch_count=prefetch, on_return_raises=True),
+        middlewares=[dead_letter_middleware(publisher)],
+        reconnect_interval=1.0,
+        logger=None,
+    )
+
+
+def reason_of(error: BaseException) -> str:
+    """Name why a message cannot be handled; names fields, never repeats their values."""
+    if isinstance(error, ValidationError):
+        faults = error.errors(include_input=False, include_url=False, include_context=False)
+        return "; ".join(f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in faults)[:1000]
+    if isinstance(error, GatemeshError):
+        return str(error)[:1000]
+    return type(error).__name__
+
+
+def dead_letter_middleware(
+    publisher: Publisher,
+) -> Callable[..., BaseMiddleware[Any, Any]]:
+    """Return a middleware that moves what no handler can take to the dead letters, once."""
+
+    class DeadLetterMiddleware(BaseMiddleware[Any, Any]):
+        """Copies a failed message to the dead letters with its reason; then it is acknowledged."""
+
+        async def __aexit__(
+            self,
+            exc_type: type[BaseException] | None = None,
+            exc_val: BaseException | None = None,
+            exc_tb: TracebackType | None = None,
+        ) -> bool | None:
+            if not isinstance(exc_val, Exception) or self.msg is None:
+                return False
+            handler = self.context.get("handler_")
+            queue = handler.queue.name if isinstance(handler, RabbitSubscriber) else "unknown"
+            return await bury(publisher, self.msg, queue, exc_val)
+
+    def build(msg: Any | None = None, /, *, context: ContextRepo) -> BaseMiddleware[Any, Any]:
+        return DeadLetterMiddleware(msg, context=context)
+
+    return build
+
+
+async def bury(
+    publisher: Publisher,
+    message: aio_pika.abc.AbstractIncomingMessage,
+    queue: str,
+    error: Exception,
+) -> bool:
+    """Copy a message to the dead letters; True when it is there and may be acknowledged."""
+    reason = reason_of(error)
+    log.error(
+        "message_dead_lettered",
+        extra={"queue": queue, "message_id": message.message_id, "reason": reason},
+    )
+    copy = aio_pika.Message(
+        message.body,
+        content_type=message.content_type,
+        message_id=message.message_id,
+        type=message.type,
+        app_id=message.app_id,
+        timestamp=message.timestamp,
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+        headers={
+            **{k: v for k, v in message.headers.items() if k.startswith(("cloudEvents", "trace"))},
+            "x-gatemesh-reason": reason,
+            "x-gatemesh-queue": queue,
+            "x-gatemesh-key": message.routing_key or "",
+        },
+    )
+    try:
+        await publisher.publish_raw(copy, DEAD, queue, mandatory=True)
+    except GatemeshError:
+        # Rejected instead: the broker dead-letters it, without our reason.
+        return False
+    DEAD_LETTERED.labels(queue=queue).inc()
+    return True
+
+
+async def retry_passing_faults(
+    operation: Callable[[], Awaitable[T]], *, first_delay_s: float = 0.05
+) -> T:
+    """Repeat an operation while it fails for a passing reason; the message stays unacknowledged."""
+    delay_s = first_delay_s
+    while True:
+        try:
+            return await operation()
+        except GatemeshError as error:
+            if not error.retryable:
+                raise
+            RETRIED.labels(error=type(error).__name__).inc()
+            log.warning("retrying", extra={"error": type(error).__name__, "delay_s": delay_s})
+        await asyncio.sleep(delay_s)
+        delay_s = min(delay_s * 2, LONGEST_RETRY_DELAY_S)
+
+
+async def watch_consumers(
+    publisher: Publisher, queues: tuple[WorkQueue, ...], *, every_s: float = 5.0
+) -> None:
+    """Return when one of the queues has lost its consumers while the broker answers.
+
+    A channel or consumer that the broker closes does not come back by itself and raises nowhere;
+    the caller ends the process, which its supervisor starts anew.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        for queue in queues:
+            if await has_no_consumer(publisher, queue):
+                log.critical("consumer_lost", extra={"queue": queue.name})
+                return
+
+
+async def has_no_consumer(publisher: Publisher, queue: WorkQueue) -> bool:
+    """Return True only when the broker answers and says that nobody reads the queue."""
+    try:
+        channel = await asyncio.wait_for(publisher.channel(), 5.0)
+        declared = await channel.declare_queue(queue.name, passive=True)
+    except aio_pika.exceptions.ChannelNotFoundEntity:
+        return True
+    except (
+        BrokerUnavailableError,
+        aio_pika.exceptions.AMQPError,
+        OSError,
+        RuntimeError,
+        TimeoutError,
+    ):
+        return False
+    return declared.declaration_result.consumer_count == 0

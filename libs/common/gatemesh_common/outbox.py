@@ -1,0 +1,159 @@
+"""Sending with the state: messages are stored in the transaction of the change, then relayed."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from aio_pika import DeliveryMode
+from aio_pika import Message as AmqpMessage
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Table, Text, delete, select, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gatemesh_common.clock import Clock
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.inbox import METADATA
+from gatemesh_common.messages import Message
+from gatemesh_common.publisher import CONTENT_TYPE, Publisher, envelope
+
+log = logging.getLogger(__name__)
+
+OUTBOX = Table(
+    "outbox",
+    METADATA,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("message_id", Text, nullable=False, unique=True),
+    Column("exchange", Text, nullable=False),
+    Column("routing_key", Text, nullable=False),
+    Column("mandatory", Boolean, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("headers", JSONB, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("available_at", DateTime(timezone=True), nullable=False, index=True),
+)
+
+REFUSED_DELAY = timedelta(seconds=5)
+
+
+async def enqueue(
+    connection: AsyncConnection,
+    messages: Collection[tuple[Message, datetime]],
+    app_id: str,
+    now: datetime,
+) -> None:
+    """Store messages, each with the moment from which it may be sent.
+
+    Storing an id a second time changes nothing.
+    """
+    if not messages:
+        return
+    rows = [outbox_row(message, available_at, app_id, now) for message, available_at in messages]
+    await connection.execute(insert(OUTBOX).values(rows).on_conflict_do_nothing())
+
+
+def outbox_row(
+    message: Message, available_at: datetime, app_id: str, now: datetime
+) -> dict[str, Any]:
+    """Return the row of one message."""
+    ready = envelope(message, app_id)
+    return {
+        "message_id": message.message_id,
+        "exchange": message.exchange,
+        "routing_key": message.key(),
+        "mandatory": message.mandatory,
+        "type": ready.type,
+        "headers": dict(ready.headers),
+        "body": ready.body.decode(),
+        "created_at": now,
+        "available_at": available_at,
+    }
+
+
+class Relay:
+    """Sends what the outbox holds, oldest first, and deletes each message once confirmed."""
+
+    def __init__(
+        self, engine: AsyncEngine, publisher: Publisher, app_id: str, clock: Clock, batch: int = 100
+    ) -> None:
+        self._engine = engine
+        self._publisher = publisher
+        self._app_id = app_id
+        self._clock = clock
+        self._batch = batch
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """Say that the outbox has new messages; call it after the commit."""
+        self._woken.set()
+
+    async def run(self, *, idle_s: float = 0.25) -> None:
+        """Relay until cancelled; wakes by itself every `idle_s` seconds for delayed messages."""
+        while True:
+            self._woken.clear()
+            sent = await self.relay_once()
+            if sent == 0:
+                await self._wait(idle_s)
+
+    async def relay_once(self) -> int:
+        """Send one batch; return how many were confirmed.
+
+        The rows stay locked while they are sent, so that two relays never send the same one.
+        """
+        now = self._clock()
+        async with self._engine.begin() as connection:
+            due = (
+                select(OUTBOX)
+                .where(OUTBOX.c.available_at <= now)
+                .order_by(OUTBOX.c.id)
+                .limit(self._batch)
+                .with_for_update(skip_locked=True)
+            )
+            rows = (await connection.execute(due)).mappings().all()
+            sent, refused = await self._send(rows)
+            if sent:
+                await connection.execute(delete(OUTBOX).where(OUTBOX.c.id.in_(sent)))
+            if refused:
+                await connection.execute(
+                    update(OUTBOX)
+                    .where(OUTBOX.c.id.in_(refused))
+                    .values(available_at=now + REFUSED_DELAY)
+                )
+        return len(sent)
+
+    async def _send(self, rows: Sequence[Any]) -> tuple[list[int], list[int]]:
+        outcomes = await asyncio.gather(*(self._send_row(row) for row in rows))
+        sent = [row["id"] for row, ok in zip(rows, outcomes, strict=True) if ok]
+        refused = [row["id"] for row, ok in zip(rows, outcomes, strict=True) if not ok]
+        return sent, refused
+
+    async def _send_row(self, row: Any) -> bool:
+        message = AmqpMessage(
+            row["body"].encode(),
+            content_type=CONTENT_TYPE,
+            delivery_mode=DeliveryMode.PERSISTENT,
+            message_id=row["message_id"],
+            type=row["type"],
+            timestamp=row["created_at"],
+            app_id=self._app_id,
+            headers=row["headers"],
+        )
+        try:
+            await self._publisher.publish_raw(
+                message, row["exchange"], row["routing_key"], mandatory=row["mandatory"]
+            )
+        except GatemeshError as error:
+            log.warning(
+                "outbox_message_refused",
+                extra={"message_id": row["message_id"], "error": str(error)},
+            )
+            return False
+        return True
+
+    async def _wait(self, idle_s: float) -> None:
+        try:
+            await asyncio.wait_for(self._woken.wait(), idle_s)
+        except TimeoutError:
+            return

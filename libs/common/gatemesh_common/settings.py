@@ -1,0 +1,65 @@
+"""What every service reads from its environment, once, in `__main__`."""
+
+from typing import TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from gatemesh_common.errors import SettingsError
+
+
+class ServiceSettings(BaseSettings):
+    """Settings that all services share; a service adds its own under its own prefix."""
+
+    model_config = SettingsConfigDict(frozen=True, populate_by_name=True, extra="ignore")
+
+    amqp_url: str = Field(
+        default="amqp://guest:guest@127.0.0.1:5672/",
+        validation_alias="GATEMESH_AMQP_URL",
+        pattern=r"^amqps?://",
+        repr=False,
+    )
+    """Broker address, `amqp://user:password@host:port/vhost`."""
+
+    log_level: str = Field(
+        default="INFO",
+        validation_alias="GATEMESH_LOG_LEVEL",
+        pattern=r"^(DEBUG|INFO|WARNING|ERROR)$",
+    )
+    """Least severe level that is logged."""
+
+    publish_deadline_s: float = Field(
+        default=5.0, gt=0, le=60, validation_alias="GATEMESH_PUBLISH_DEADLINE_S"
+    )
+    """Longest wait for the broker's confirmation of one message, in seconds."""
+
+    admin_host: str = Field(default="127.0.0.1", validation_alias="GATEMESH_ADMIN_HOST")
+    """Address on which metrics, liveness and readiness listen."""
+
+
+SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
+
+
+def load_settings(settings_class: type[SettingsT]) -> SettingsT:
+    """Read the environment.
+
+    Raises:
+        SettingsError: a variable is missing or out of bounds; the text names each one.
+    """
+    try:
+        return settings_class()
+    except ValidationError as error:
+        raise SettingsError(describe_faults(settings_class, error)) from None
+
+
+def describe_faults(settings_class: type[ServiceSettings], error: ValidationError) -> str:
+    """Name every faulty variable and what it must be; never repeat its value."""
+    prefix = str(settings_class.model_config.get("env_prefix", ""))
+    lines = []
+    for fault in error.errors(include_input=False, include_url=False):
+        name = ".".join(str(part) for part in fault["loc"])
+        variable = name if name.startswith("GATEMESH_") else f"{prefix}{name}".upper()
+        lines.append(f"{variable}: {fault['msg']}")
+    return "cannot start, settings are wrong; set these environment variables:\n  " + "\n  ".join(
+        lines
+    )
