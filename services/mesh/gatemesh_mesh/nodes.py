@@ -1,0 +1,138 @@
+"""The embedded broker and database: put on disk, started together, and waited for."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gatemesh_mesh import postgres, rabbit
+from gatemesh_mesh.errors import ProgramFailedError
+from gatemesh_mesh.ports import choose_ports
+from gatemesh_mesh.postgres import PostgresServer
+from gatemesh_mesh.prerequisites import ensure_rabbitmq
+from gatemesh_mesh.progress import Progress
+from gatemesh_mesh.rabbit import RabbitNode
+from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.supervision import GONE, Supervision, tail
+from gatemesh_mesh.waiting import wait_until
+
+PROGRAMS = (rabbit.PROGRAM, postgres.PROGRAM)
+"""What services need, and what is therefore stopped last."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Which of the two run embedded; None means that an existing one is used."""
+
+    rabbit: RabbitNode | None
+    postgres: PostgresServer | None
+
+
+def plan_nodes(
+    folder: StateFolder,
+    progress: Progress,
+    rng: random.Random,
+    *,
+    broker: bool = True,
+    database: bool = True,
+) -> Nodes:
+    """Choose places and ports for the wanted nodes; ports of the last start are kept when free."""
+    names = (*(rabbit.PORT_NAMES if broker else ()), *(("postgres",) if database else ()))
+    ports = choose_ports(names, rng, folder.read_run().get("ports", {}))
+    secrets = folder.secrets()
+    node = server = None
+    if broker:
+        node = RabbitNode(
+            sbin=ensure_rabbitmq(progress),
+            folder=folder.rabbit,
+            log_file=folder.logs / "rabbitmq.log",
+            ports={name: ports[name] for name in rabbit.PORT_NAMES},
+            user="gatemesh",
+            password=secrets["broker"],
+            cookie=secrets["mark"].upper(),
+        )
+    if database:
+        server = plan_database(folder, ports["postgres"], secrets["database"])
+    return Nodes(node, server)
+
+
+def plan_database(folder: StateFolder, port: int, password: str) -> PostgresServer:
+    """Choose a place for the database server that the user it runs as can reach."""
+    place, programs = postgres.place_server(folder.root, postgres.bundled_binaries())
+    return PostgresServer(
+        bin=programs,
+        folder=place,
+        log_file=folder.logs / "postgres.log",
+        port=port,
+        password=password,
+        run_as=postgres.unprivileged_user(),
+    )
+
+
+def start_nodes(supervision: Supervision, nodes: Nodes, progress: Progress) -> None:
+    """Start the wanted nodes side by side and wait until clients can log in.
+
+    Raises:
+        ProgramFailedError: one ended or was not ready in time; carries the end of its log.
+    """
+    if nodes.rabbit:
+        rabbit.prepare(nodes.rabbit)
+        supervision.add([rabbit.program(nodes.rabbit)])
+        supervision.start_program(rabbit.PROGRAM)
+    if nodes.postgres:
+        start_database(supervision, nodes.postgres, progress)
+    if nodes.rabbit:
+        node = nodes.rabbit
+        with progress.step("Starting the broker (private RabbitMQ)"):
+            await_program(
+                supervision,
+                rabbit.PROGRAM,
+                lambda: rabbit.is_ready(node),
+                rabbit.READY_DEADLINE_S,
+            )
+
+
+def start_database(supervision: Supervision, server: PostgresServer, progress: Progress) -> None:
+    """Make the data folder if need be, start the server, and make our database in it.
+
+    Raises:
+        ProgramFailedError: it ended or was not ready in time; carries the end of its log.
+    """
+    with progress.step("Starting the database (private PostgreSQL)"):
+        postgres.initialise(server)
+        supervision.add([postgres.program(server)])
+        supervision.start_program(postgres.PROGRAM)
+        await_program(
+            supervision,
+            postgres.PROGRAM,
+            lambda: postgres.is_ready(server),
+            postgres.READY_DEADLINE_S,
+        )
+        postgres.create_database(server.url("postgres"), postgres.DATABASE)
+
+
+def await_program(
+    supervision: Supervision, name: str, ready: Callable[[], bool], deadline_s: float
+) -> None:
+    """Wait until a program is ready.
+
+    Raises:
+        ProgramFailedError: it ended or was not ready in time; carries the end of its log.
+    """
+    log = supervision.log_of(name)
+
+    def settled() -> bool:
+        return ready() or supervision.state_of(name) in GONE
+
+    if wait_until(settled, deadline_s, interval_s=0.2) and supervision.state_of(name) not in GONE:
+        return
+    raise failure(name, supervision.state_of(name), deadline_s, log)
+
+
+def failure(name: str, state: str, deadline_s: float, log: Path) -> ProgramFailedError:
+    """Say how a program failed to become ready, with the end of its log."""
+    how = "ended" if state in GONE else f"was not ready within {deadline_s:.0f} s"
+    return ProgramFailedError(
+        f"{name} {how}; its log ends with:{tail(log)}",
+        f"read {log}; on a busy machine try again, after a full disk free some space",
+    )

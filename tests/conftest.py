@@ -1,0 +1,114 @@
+"""A private broker and database for the whole test session, and a clean corner of them per test."""
+
+import base64
+import json
+import os
+import random
+import shutil
+import tempfile
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from gatemesh_mesh import nodes, postgres
+from gatemesh_mesh.progress import SilentProgress
+from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.supervision import Supervision
+
+BROKER_VARIABLE = "GATEMESH_TEST_AMQP_URL"
+MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"
+DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The broker and database that this test session uses."""
+
+    amqp_url: str
+    management_url: str
+    database_url: str
+
+
+@pytest.fixture(scope="session")
+def bench() -> Iterator[Bench]:
+    """Start what the environment does not name, once, and end it with the session."""
+    broker, database = os.environ.get(BROKER_VARIABLE), os.environ.get(DATABASE_VARIABLE)
+    if broker and database:
+        yield Bench(broker, management_of(broker), database)
+        return
+    folder = StateFolder(Path(tempfile.mkdtemp(prefix="gatemesh-test-")))
+    folder.create()
+    supervision = Supervision(folder)
+    plan = nodes.plan_nodes(
+        folder, SilentProgress(), random.Random(), broker=not broker, database=not database
+    )
+    try:
+        supervision.start()
+        nodes.start_nodes(supervision, plan, SilentProgress())
+        node, server = plan.rabbit, plan.postgres
+        yield Bench(
+            node.amqp_url if node else str(broker),
+            node.management_url if node else management_of(str(broker)),
+            server.url() if server else str(database),
+        )
+    finally:
+        supervision.close(last=nodes.PROGRAMS)
+        shutil.rmtree(folder.root, ignore_errors=True)
+
+
+def management_of(amqp_url: str) -> str:
+    """Return the address of an existing broker's HTTP API."""
+    host = urlsplit(amqp_url).hostname
+    return os.environ.get(MANAGEMENT_VARIABLE, f"http://{host}:15672")
+
+
+@pytest.fixture(scope="session")
+def broker_url(bench: Bench) -> str:
+    """Return the AMQP address of a broker whose user may do everything."""
+    return bench.amqp_url
+
+
+@pytest.fixture(scope="session")
+def database_url(bench: Bench) -> str:
+    """Return the address of a database whose user may create databases."""
+    return bench.database_url
+
+
+@pytest.fixture
+def fresh_database(database_url: str) -> Iterator[str]:
+    """Make an empty database for one test and return its address; it is dropped afterwards."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    postgres.create_database(database_url, name)
+    yield urlsplit(database_url)._replace(path=f"/{name}").geturl()
+    postgres.drop_database(database_url, name)
+
+
+@pytest.fixture
+def vhost_url(bench: Bench) -> Iterator[str]:
+    """Make an empty virtual host for one test and return its address; it is deleted afterwards."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    user = quote(str(urlsplit(bench.amqp_url).username), safe="")
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    call_management(bench, "PUT", f"vhosts/{name}", {})
+    call_management(bench, "PUT", f"permissions/{name}/{user}", everything)
+    yield urlsplit(bench.amqp_url)._replace(path=f"/{name}").geturl()
+    call_management(bench, "DELETE", f"vhosts/{name}", None)
+
+
+def call_management(bench: Bench, method: str, path: str, body: dict[str, str] | None) -> None:
+    """Call the broker's HTTP API as the broker's own user."""
+    address = urlsplit(bench.amqp_url)
+    login = base64.b64encode(f"{address.username}:{address.password}".encode()).decode()
+    request = urllib.request.Request(  # noqa: S310 (the broker's own address)
+        f"{bench.management_url}/api/{path}",
+        data=None if body is None else json.dumps(body).encode(),
+        method=method,
+        headers={"Authorization": f"Basic {login}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60):  # noqa: S310
+        pass
