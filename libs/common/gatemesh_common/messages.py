@@ -127,6 +127,11 @@ class ReportOutcome(StrEnum):
     REFUSED = "refused"
 
 
+StepName = Literal[
+    "taken_out", "confirmed", "unconfirmed", "stopped", "killed", "started", "ready", "put_back"
+]
+
+
 class Message(BaseModel):
     """Anything that crosses the broker. Unknown fields of a newer publisher are ignored."""
 
@@ -340,9 +345,7 @@ class StepFinished(InstanceMessage):
     command_id: str
     incident_id: str | None = None
     incarnation: int = Field(ge=0)
-    step: Literal[
-        "taken_out", "confirmed", "unconfirmed", "stopped", "killed", "started", "ready", "put_back"
-    ]
+    step: StepName
     duration_s: float = Field(default=0.0, ge=0)
 
 
