@@ -1,0 +1,201 @@
+"""Composition root of the executor: `python -m gatemesh_executor`."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from aio_pika.exceptions import AMQPError
+from faststream.rabbit import RabbitBroker
+
+from gatemesh_common.admin import Readiness, start_admin_server
+from gatemesh_common.broker import COMMANDS, declare_topology
+from gatemesh_common.clock import utc_now
+from gatemesh_common.consuming import consumer_broker, retry_passing_faults, watch_consumers
+from gatemesh_common.errors import BrokerUnavailableError, SettingsError
+from gatemesh_common.log import configure_logging
+from gatemesh_common.publisher import Publisher
+from gatemesh_common.settings import load_settings
+from gatemesh_executor.backends.supervisor import SupervisorBackend
+from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
+from gatemesh_executor.balancers.agents import AgentRouting
+from gatemesh_executor.health import HttpHealth
+from gatemesh_executor.instances import Instances, load_instances
+from gatemesh_executor.jobs import Limits, Tools
+from gatemesh_executor.obeying import Executor
+from gatemesh_executor.observer import Observer, Rhythm
+from gatemesh_executor.pace import Pace
+from gatemesh_executor.settings import ExecutorSettings
+from gatemesh_executor.subscribers import applied_router, command_router
+
+log = logging.getLogger(__name__)
+
+APP_ID = "executor"
+EXIT_SETTINGS = 2
+EXIT_CONSUMER_LOST = 70
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def is_local(supervisor_url: str) -> bool:
+    """Return True when supervisord can only be on this machine."""
+    return supervisor_url.startswith(UNIX_PREFIX) or urlsplit(supervisor_url).hostname in LOOPBACK
+
+
+def supervisor_client(settings: ExecutorSettings) -> XmlRpcClient:
+    """Return the client that the settings describe."""
+    return XmlRpcClient(
+        settings.supervisor_url,
+        settings.supervisor_user,
+        settings.supervisor_password.get_secret_value(),
+        settings.supervisor_deadline_s,
+    )
+
+
+def supervisor_backend(
+    settings: ExecutorSettings, client: XmlRpcClient, instances: Instances
+) -> SupervisorBackend:
+    """Return the backend that the settings describe."""
+    local = is_local(settings.supervisor_url)
+    return SupervisorBackend(client, instances, settings.grace_s, local=local)
+
+
+async def with_broker(operation: Callable[[], Awaitable[RabbitBroker | None]]) -> None:
+    """Do something that needs the broker as soon as it is there."""
+
+    async def attempt() -> None:
+        try:
+            await operation()
+        except (AMQPError, OSError, TimeoutError) as error:
+            raise BrokerUnavailableError(type(error).__name__) from error
+
+    await retry_passing_faults(attempt)
+
+
+async def first_to_end(*running: Awaitable[object]) -> None:
+    """Return when one of them ends, cancel the others, and raise what it raised."""
+    tasks = [asyncio.ensure_future(each) for each in running]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def stop_requested() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    event = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event
+
+
+async def serve(settings: ExecutorSettings, instances: Instances) -> int:
+    """Run until told to stop; return the exit code."""
+    stop = stop_requested()
+    readiness = Readiness("broker", "backend", "consumer")
+    start_admin_server(settings.admin_host, settings.admin_port, readiness)
+    running = asyncio.ensure_future(run(settings, instances, readiness))
+
+    async def stop_in_order() -> None:
+        await stop.wait()
+        readiness.set("consumer", met=False)
+
+    await first_to_end(running, stop_in_order())
+    log.info("executor_stopped", extra={"asked": stop.is_set()})
+    return 0 if stop.is_set() else EXIT_CONSUMER_LOST
+
+
+async def run(settings: ExecutorSettings, instances: Instances, readiness: Readiness) -> None:
+    """Build everything and run it; returns when the consumer of commands is lost."""
+    async with (
+        Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
+        supervisor_client(settings) as client,
+        HttpHealth() as health,
+    ):
+        pace = Pace()
+        backend = supervisor_backend(settings, client, instances)
+        routing = AgentRouting(settings.agent_silence_s, pace)
+        limits = Limits(settings.confirm_deadline_s, settings.refused_grace_s)
+        tools = Tools(backend, routing, health, limits, pace)
+        executor = Executor(instances, tools, publisher, utc_now)
+        rhythm = Rhythm(settings.poll_s, settings.repeat_s)
+        observer = Observer(backend, instances, publisher, utc_now, readiness, rhythm, pace)
+        log.info("executor_started", extra={"instances": len(instances)})
+        await first_to_end(
+            watch_processes(backend, observer),
+            consume(settings, publisher, executor, routing, readiness),
+        )
+
+
+async def watch_processes(backend: SupervisorBackend, observer: Observer) -> None:
+    """Check the backend's configuration as soon as it answers, then observe for ever."""
+    await retry_passing_faults(backend.verify)
+    await observer.run()
+
+
+async def consume(
+    settings: ExecutorSettings,
+    publisher: Publisher,
+    executor: Executor,
+    routing: AgentRouting,
+    readiness: Readiness,
+) -> None:
+    """Obey commands until their consumer is lost."""
+    await declare(publisher)
+    broker = await subscribe(settings, publisher, executor, routing)
+    readiness.set("consumer", met=True)
+    readiness.set("broker", met=True)
+    try:
+        await watch_consumers(publisher, (COMMANDS,))
+    finally:
+        executor.abandon()
+        await broker.stop()
+
+
+async def declare(publisher: Publisher) -> None:
+    """Declare the topology as soon as the broker is there."""
+
+    async def attempt() -> None:
+        await declare_topology(await publisher.channel())
+
+    await with_broker(attempt)
+
+
+async def subscribe(
+    settings: ExecutorSettings, publisher: Publisher, executor: Executor, routing: AgentRouting
+) -> RabbitBroker:
+    """Return a broker whose subscribers run."""
+    started: list[RabbitBroker] = []
+
+    async def attempt() -> None:
+        broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
+        broker.include_router(command_router(executor.obey))
+        broker.include_router(applied_router(routing.hear, uuid4().hex[:8]))
+        await broker.start()
+        started.append(broker)
+
+    await with_broker(attempt)
+    routing.listen()
+    return started[-1]
+
+
+def main() -> int:
+    """Read the settings, run, and return the exit code."""
+    try:
+        settings = load_settings(ExecutorSettings)
+        instances = load_instances(settings.instances_file)
+        configure_logging(APP_ID, settings.log_level)
+        return asyncio.run(serve(settings, instances))
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_SETTINGS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

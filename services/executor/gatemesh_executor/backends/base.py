@@ -1,0 +1,96 @@
+"""What the executor asks of a platform that runs engines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from gatemesh_common.errors import GatemeshError
+from gatemesh_executor.instances import Instance
+
+
+class Phase(StrEnum):
+    """Where a process stands."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    EXITED = "exited"
+    """Ended without being told to; a dead engine does so with code 0."""
+    FAILED = "failed"
+    """The platform gave up starting it."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the platform says of one instance at one moment."""
+
+    phase: Phase
+    life_id: str | None = None
+    """Names the life that runs; None when no process does."""
+    started_at: datetime | None = None
+    """When that life began, no finer than a second."""
+    exit_code: int | None = None
+    """Of the last life, when it ended; -1 for any signal."""
+
+    @property
+    def running(self) -> bool:
+        """True while a process exists, from its start to its exit."""
+        return self.life_id is not None
+
+
+class Ending(StrEnum):
+    """How a life ended."""
+
+    ABSENT = "absent"
+    """The named life did not run any more."""
+    LEFT = "left"
+    """It ended by itself within the grace."""
+    KILLED = "killed"
+    """It outlasted the grace."""
+
+
+class BackendUnavailableError(GatemeshError):
+    """The platform did not answer; nothing is known to have changed."""
+
+    retryable = True
+
+
+class StartFailedError(GatemeshError):
+    """The platform could not start the program, or it ended while starting."""
+
+
+class StopFailedError(GatemeshError):
+    """The process outlived even SIGKILL."""
+
+
+class EngineBackend(Protocol):
+    """Acts on engine instances. Every method is idempotent.
+
+    Raises:
+        BackendUnavailableError: the platform did not answer; nothing is known to have changed.
+    """
+
+    async def verify(self) -> None:
+        """Raise SettingsError when the platform would not keep this protocol's promises."""
+
+    async def observe_all(self) -> Mapping[str, Observation]:
+        """Return what is known of every instance, by instance id."""
+
+    async def stop(self, instance: Instance, life_id: str | None, grace_s: float) -> Ending:
+        """End the named life and all its processes: SIGTERM, up to `grace_s` seconds, SIGKILL.
+
+        None names the life that runs. Another life than the named one is left alone.
+
+        Raises:
+            StopFailedError: it outlived SIGKILL.
+        """
+
+    async def start(self, instance: Instance) -> None:
+        """See to it that a life runs; it may not be ready yet.
+
+        Raises:
+            StartFailedError: the platform says that the program cannot be started.
+        """

@@ -1,0 +1,75 @@
+"""One command under way, and what its steps work with."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from gatemesh_common.messages import (
+    DrainInstance,
+    EjectInstance,
+    InstanceCommand,
+    ReadmitInstance,
+    RestartInstance,
+    StepName,
+)
+from gatemesh_executor.backends.base import EngineBackend, Observation
+from gatemesh_executor.balancers.base import Balancer
+from gatemesh_executor.health import EngineHealth
+from gatemesh_executor.instances import Instance
+from gatemesh_executor.pace import Pace
+
+AnyCommand = DrainInstance | EjectInstance | RestartInstance | ReadmitInstance
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long steps wait, in seconds."""
+
+    confirm_deadline_s: float = 3.0
+    refused_grace_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What steps act through."""
+
+    backend: EngineBackend
+    balancer: Balancer
+    health: EngineHealth
+    limits: Limits = field(default_factory=Limits)
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass
+class Job:
+    """A command, its instance, and what has been learnt while carrying it out."""
+
+    command: AnyCommand
+    instance: Instance
+    killed: bool = False
+
+
+Step = Callable[[Tools, Job], Awaitable[StepName | None]]
+"""Does one thing, safely more than once; returns what there is to tell, if anything."""
+
+
+async def observe(tools: Tools, instance: Instance) -> Observation:
+    """Return what the backend says of one instance now."""
+    return (await tools.backend.observe_all())[instance.instance_id]
+
+
+def is_other_life(command: InstanceCommand, found: Observation) -> bool:
+    """Return True when the life that runs is not the one the command is about.
+
+    A command that names none is about a life that began before it was given, in whole seconds.
+    """
+    if found.life_id is None:
+        return False
+    if command.life_id is not None:
+        return found.life_id != command.life_id
+    return began_after(found.started_at, command.timestamp)
+
+
+def began_after(started_at: datetime | None, given_at: datetime) -> bool:
+    """Return True when a life began in the second of the command or later."""
+    return started_at is not None and started_at >= given_at.replace(microsecond=0)

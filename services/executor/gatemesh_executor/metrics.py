@@ -1,0 +1,19 @@
+"""Metrics of the executor."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+COMMANDS_ENDED = Counter(
+    "gatemesh_executor_commands_total", "Commands that ended.", ["action", "outcome"]
+)
+STEP_SECONDS = Histogram(
+    "gatemesh_executor_step_seconds",
+    "Time that a step of a command took.",
+    ["step"],
+    buckets=(0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600),
+)
+INSTANCES_RUNNING = Gauge(
+    "gatemesh_executor_instances_running", "Instances with a running process."
+)
+BACKEND_FAULTS = Counter(
+    "gatemesh_executor_backend_faults_total", "Looks at the processes that got no answer."
+)

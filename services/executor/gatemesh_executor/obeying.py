@@ -1,0 +1,215 @@
+"""Carrying out commands: serial per instance, side by side across instances, each reported."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from gatemesh_common.clock import Clock
+from gatemesh_common.consuming import retry_passing_faults
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.messages import (
+    CommandReport,
+    Message,
+    ReportOutcome,
+    StepFinished,
+    StepName,
+    derived_id,
+)
+from gatemesh_executor.backends.base import (
+    BackendUnavailableError,
+    StartFailedError,
+    StopFailedError,
+)
+from gatemesh_executor.instances import Instances
+from gatemesh_executor.jobs import AnyCommand, Job, Tools, observe
+from gatemesh_executor.metrics import COMMANDS_ENDED, STEP_SECONDS
+from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
+from gatemesh_executor.refuse import Refusal, refusal
+from gatemesh_executor.restart import StartTimeoutError
+
+log = logging.getLogger(__name__)
+
+FAILURES: tuple[tuple[type[GatemeshError], str], ...] = (
+    (StartTimeoutError, "start_timeout"),
+    (StartFailedError, "start_failed"),
+    (StopFailedError, "stop_failed"),
+    (BackendUnavailableError, "backend_unavailable"),
+)
+
+
+class Sender(Protocol):
+    """Publishes messages with confirmation."""
+
+    async def publish(self, message: Message) -> None:
+        """Return once the broker has it; raises a retryable error while it is away."""
+
+
+def failure_reason(error: GatemeshError) -> str:
+    """Return the closed-list word for a failure, then its detail."""
+    for kind, word in FAILURES:
+        if isinstance(error, kind):
+            return f"{word}: {error}"[:500]
+    return f"failed: {error}"[:500]
+
+
+def step_message(command: AnyCommand, step: StepName, duration_s: float, clock: Clock) -> Message:
+    """Return the message of one step; the same step of a redelivered command has the same id."""
+    return StepFinished(
+        message_id=derived_id(command.message_id, step),
+        timestamp=clock(),
+        traceparent=command.traceparent,
+        instance_id=command.instance_id,
+        pool=command.pool,
+        command_id=command.message_id,
+        incident_id=command.incident_id,
+        incarnation=command.incarnation,
+        step=step,
+        duration_s=duration_s,
+    )
+
+
+def report_message(
+    command: AnyCommand, clock: Clock, outcome: ReportOutcome, **facts: Any
+) -> CommandReport:
+    """Return the report of a command; a redelivered command has the same one."""
+    return CommandReport(
+        message_id=derived_id(command.message_id, "report"),
+        timestamp=clock(),
+        traceparent=command.traceparent,
+        instance_id=command.instance_id,
+        pool=command.pool,
+        command_id=command.message_id,
+        action=command.action,
+        incarnation=command.incarnation,
+        fence=command.fence,
+        incident_id=command.incident_id,
+        outcome=outcome,
+        **facts,
+    )
+
+
+class StepJournal:
+    """Publishes steps beside the work: a broker that is away does not hold up a kill."""
+
+    def __init__(self, command: AnyCommand, sender: Sender, clock: Clock) -> None:
+        self._command = command
+        self._sender = sender
+        self._clock = clock
+        self._sending: list[asyncio.Task[None]] = []
+
+    def note(self, step: StepName, duration_s: float) -> None:
+        """Begin to publish a step."""
+        log.info(
+            "step_finished",
+            extra={
+                "step": step,
+                "instance_id": self._command.instance_id,
+                "incident_id": self._command.incident_id,
+                "duration_s": round(duration_s, 3),
+            },
+        )
+        STEP_SECONDS.labels(step=step).observe(duration_s)
+        message = step_message(self._command, step, duration_s, self._clock)
+        self._sending.append(
+            asyncio.create_task(retry_passing_faults(lambda: self._sender.publish(message)))
+        )
+
+    async def settle(self) -> None:
+        """Return when every step is published; one that the broker refuses for good is logged."""
+        for outcome in await asyncio.gather(*self._sending, return_exceptions=True):
+            if isinstance(outcome, GatemeshError):
+                log.error("step_not_published", extra={"error": str(outcome)})
+            elif isinstance(outcome, BaseException):
+                raise outcome
+
+
+class Executor:
+    """Obeys commands. Every one of them ends with a report, which the caller may acknowledge."""
+
+    def __init__(self, instances: Instances, tools: Tools, sender: Sender, clock: Clock) -> None:
+        self._instances = instances
+        self._tools = tools
+        self._sender = sender
+        self._clock = clock
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._fences: dict[str, int] = {}
+        self._at_work: set[asyncio.Task[Any]] = set()
+
+    async def obey(self, command: AnyCommand) -> None:
+        """Carry out or refuse a command; returns when its report is published."""
+        if command.instance_id not in self._instances:
+            await self._send(self._refused(command, Refusal.UNKNOWN_INSTANCE))
+            return
+        with self._counted():
+            async with self._locks[command.instance_id]:
+                await self._send(await self._answer(command))
+
+    def abandon(self) -> None:
+        """Let go of the commands under way; unacknowledged, they are delivered again."""
+        for task in self._at_work:
+            task.cancel()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        if task is not None:
+            self._at_work.add(task)
+        try:
+            yield
+        finally:
+            self._at_work.discard(task)
+
+    async def _answer(self, command: AnyCommand) -> CommandReport:
+        highest = self._fences.get(command.instance_id, 0)
+        refused = refusal(command, self._instances, PLAYBOOKS.keys(), highest, self._clock())
+        if refused is not None:
+            return self._refused(command, refused)
+        self._fences[command.instance_id] = command.fence
+        return await self._carry_out(command)
+
+    async def _carry_out(self, command: AnyCommand) -> CommandReport:
+        job = Job(command, self._instances[command.instance_id])
+        journal = StepJournal(command, self._sender, self._clock)
+        begun = self._tools.pace.now()
+        outcome, reason = ReportOutcome.SUCCEEDED, ""
+        try:
+            await run_playbook(self._tools, job, journal, self._clock)
+        except GatemeshError as error:
+            outcome, reason = ReportOutcome.FAILED, failure_reason(error)
+        life_id = await self._present_life(job)
+        await journal.settle()
+        return report_message(
+            command,
+            self._clock,
+            outcome,
+            reason=reason,
+            life_id=life_id,
+            killed=job.killed,
+            duration_s=self._tools.pace.now() - begun,
+        )
+
+    async def _present_life(self, job: Job) -> str | None:
+        try:
+            return (await observe(self._tools, job.instance)).life_id
+        except BackendUnavailableError:
+            return None
+
+    def _refused(self, command: AnyCommand, why: Refusal) -> CommandReport:
+        return report_message(command, self._clock, ReportOutcome.REFUSED, reason=why.value)
+
+    async def _send(self, report: CommandReport) -> None:
+        log.info(
+            "command_ended",
+            extra={
+                "action": report.action,
+                "instance_id": report.instance_id,
+                "incident_id": report.incident_id,
+                "outcome": report.outcome,
+                "reason": report.reason,
+            },
+        )
+        COMMANDS_ENDED.labels(action=report.action, outcome=report.outcome).inc()
+        await retry_passing_faults(lambda: self._sender.publish(report))

@@ -1,0 +1,65 @@
+"""The ordered steps that answer each command, as a table, and the loop that runs them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Protocol, TypeVar
+
+from gatemesh_common.clock import Clock
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.messages import Action, StepName
+from gatemesh_common.metrics import RETRIED
+from gatemesh_executor.drain import confirm_out, end_life, put_back, take_out
+from gatemesh_executor.jobs import Job, Step, Tools
+from gatemesh_executor.pace import Pace
+from gatemesh_executor.restart import await_ready, start_life
+
+PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
+    Action.DRAIN: (take_out, confirm_out, end_life),
+    Action.EJECT: (take_out, confirm_out),
+    Action.RESTART: (end_life, start_life, await_ready),
+    Action.READMIT: (put_back,),
+}
+
+FIRST_DELAY_S = 0.1
+LONGEST_DELAY_S = 2.0
+LEAST_PATIENCE = timedelta(seconds=5)
+"""An outage this short never fails a command, however near its expiry."""
+
+T = TypeVar("T")
+
+
+class Journal(Protocol):
+    """Told about each finished step."""
+
+    def note(self, step: StepName, duration_s: float) -> None:
+        """Record that a step took so many seconds."""
+
+
+async def run_playbook(tools: Tools, job: Job, journal: Journal, clock: Clock) -> None:
+    """Take every step in order, each as often as a passing fault demands.
+
+    Raises:
+        GatemeshError: a step failed for good, or its fault outlasted the command's expiry.
+    """
+    for step in PLAYBOOKS[job.command.action]:
+        begun = tools.pace.now()
+        name = await patiently(partial(step, tools, job), job, clock, tools.pace)
+        if name is not None:
+            journal.note(name, tools.pace.now() - begun)
+
+
+async def patiently(operation: Callable[[], Awaitable[T]], job: Job, clock: Clock, pace: Pace) -> T:
+    """Repeat while it fails for a passing reason and the command has not expired."""
+    delay_s = FIRST_DELAY_S
+    give_up_at = None
+    while True:
+        try:
+            return await operation()
+        except GatemeshError as error:
+            give_up_at = give_up_at or max(job.command.expires_at, clock() + LEAST_PATIENCE)
+            if not error.retryable or clock() >= give_up_at:
+                raise
+            RETRIED.labels(error=type(error).__name__).inc()
+        await pace.sleep(delay_s)
+        delay_s = min(delay_s * 2, LONGEST_DELAY_S)

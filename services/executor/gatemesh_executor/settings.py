@@ -1,0 +1,59 @@
+"""What the executor reads from its environment."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+from gatemesh_common.settings import ServiceSettings
+
+
+class ExecutorSettings(ServiceSettings):
+    """Where supervisord is, which instances it runs, and how often they are looked at."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEMESH_EXECUTOR_")
+
+    instances_file: Path
+    """TOML file that lists the instances this executor acts on."""
+
+    supervisor_url: str = Field(
+        default="unix:///var/run/supervisor.sock", pattern=r"^(unix:///.+|https?://.+)$"
+    )
+    """XML-RPC address of supervisord: `unix:///path/to.sock` or `http://host:port`."""
+
+    supervisor_user: str = ""
+    """User name of supervisord's XML-RPC server; empty when it asks for none."""
+
+    supervisor_password: SecretStr = SecretStr("")
+    """Password that goes with the user name."""
+
+    supervisor_deadline_s: float = Field(default=5.0, gt=0, le=60)
+    """Longest wait for one answer of supervisord, in seconds."""
+
+    balancer: Literal["agent"] = "agent"
+    """What routes requests to the instances: `agent` is the agents' own routing table."""
+
+    admin_port: int = Field(default=9103, ge=0, le=65535)
+    """Port of metrics, liveness and readiness; 0 takes a free one."""
+
+    prefetch: int = Field(default=32, ge=1, le=1000)
+    """Commands handled at once; those of one instance wait for each other."""
+
+    grace_s: float = Field(default=60.0, ge=0, le=3600)
+    """Grace that commands ask for, in seconds; a program's stopwaitsecs must not be below it."""
+
+    poll_s: float = Field(default=0.25, gt=0, le=0.5)
+    """Time between two looks at the processes, in seconds."""
+
+    repeat_s: float = Field(default=5.0, gt=0, le=60)
+    """Time after which an unchanged observation is published again, in seconds."""
+
+    confirm_deadline_s: float = Field(default=3.0, gt=0, le=60)
+    """Longest wait until every agent has applied a routing table, in seconds."""
+
+    agent_silence_s: float = Field(default=6.0, gt=0, le=600)
+    """An agent not heard from for so many seconds is not waited for."""
+
+    refused_grace_s: float = Field(default=5.0, ge=0, le=60)
+    """Longest grace, in seconds, of an engine that accepts no connection: it serves nobody."""
