@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from gatemesh_mesh import nodes, postgres
+from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
 from gatemesh_mesh.supervision import Supervision
@@ -44,9 +45,9 @@ def bench() -> Iterator[Bench]:
     folder = StateFolder(Path(tempfile.mkdtemp(prefix="gatemesh-test-")))
     folder.create()
     supervision = Supervision(folder)
-    plan = nodes.plan_nodes(
-        folder, SilentProgress(), random.Random(), broker=not broker, database=not database
-    )
+    wanted = {"broker": not broker, "database": not database}
+    ports = choose_ports(nodes.node_port_names(**wanted), random.Random())
+    plan = nodes.plan_nodes(folder, SilentProgress(), ports, **wanted)
     try:
         supervision.start()
         nodes.start_nodes(supervision, plan, SilentProgress())

@@ -1,13 +1,11 @@
 """The embedded broker and database: put on disk, started together, and waited for."""
 
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gatemesh_mesh import postgres, rabbit
 from gatemesh_mesh.errors import ProgramFailedError
-from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.postgres import PostgresServer
 from gatemesh_mesh.prerequisites import ensure_rabbitmq
 from gatemesh_mesh.progress import Progress
@@ -31,29 +29,37 @@ class Nodes:
 def plan_nodes(
     folder: StateFolder,
     progress: Progress,
-    rng: random.Random,
+    ports: Mapping[str, int],
     *,
     broker: bool = True,
     database: bool = True,
 ) -> Nodes:
-    """Choose places and ports for the wanted nodes; ports of the last start are kept when free."""
-    names = (*(rabbit.PORT_NAMES if broker else ()), *(("postgres",) if database else ()))
-    ports = choose_ports(names, rng, folder.read_run().get("ports", {}))
+    """Choose places for the wanted nodes, each on the ports that bear its names."""
     secrets = folder.secrets()
-    node = server = None
-    if broker:
-        node = RabbitNode(
-            sbin=ensure_rabbitmq(progress),
-            folder=folder.rabbit,
-            log_file=folder.logs / "rabbitmq.log",
-            ports={name: ports[name] for name in rabbit.PORT_NAMES},
-            user="gatemesh",
-            password=secrets["broker"],
-            cookie=secrets["mark"].upper(),
-        )
-    if database:
-        server = plan_database(folder, ports["postgres"], secrets["database"])
-    return Nodes(node, server)
+    return Nodes(
+        plan_broker(folder, progress, ports, secrets) if broker else None,
+        plan_database(folder, ports[postgres.PROGRAM], secrets["database"]) if database else None,
+    )
+
+
+def node_port_names(*, broker: bool = True, database: bool = True) -> tuple[str, ...]:
+    """Return the names of the ports that the wanted nodes listen on."""
+    return (*(rabbit.PORT_NAMES if broker else ()), *((postgres.PROGRAM,) if database else ()))
+
+
+def plan_broker(
+    folder: StateFolder, progress: Progress, ports: Mapping[str, int], secrets: Mapping[str, str]
+) -> RabbitNode:
+    """Choose a place for the broker node; the broker's package is installed when it is absent."""
+    return RabbitNode(
+        sbin=ensure_rabbitmq(progress),
+        folder=folder.rabbit,
+        log_file=folder.logs / "rabbitmq.log",
+        ports={name: ports[name] for name in rabbit.PORT_NAMES},
+        user="gatemesh",
+        password=secrets["broker"],
+        cookie=secrets["mark"].upper(),
+    )
 
 
 def plan_database(folder: StateFolder, port: int, password: str) -> PostgresServer:
