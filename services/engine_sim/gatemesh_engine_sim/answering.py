@@ -1,0 +1,66 @@
+"""Picks the answer to a request and spoils it as ordered. Pure but for the fault plan."""
+
+import hashlib
+import random
+from dataclasses import dataclass
+
+import orjson
+
+from gatemesh_engine_sim.fault_plan import FaultSpec
+from gatemesh_engine_sim.faults import Delivery, Fault, Scene
+from gatemesh_engine_sim.generation import Emission, emissions
+from gatemesh_engine_sim.intake import Asked
+from gatemesh_engine_sim.known import example_of, known_answer
+from gatemesh_engine_sim.library import Library
+from gatemesh_engine_sim.steps import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything decided about one response before its first byte."""
+
+    choices: tuple[list[Emission], ...]
+    delivery: Delivery
+    after_tokens: int
+    """Tokens delivered before the delivery fault strikes."""
+
+    @property
+    def refuses(self) -> bool:
+        """True when the request fails before even the status of a stream is sent."""
+        return self.delivery is Delivery.SERVER_ERROR and not self.after_tokens
+
+
+def plan_answer(
+    asked: Asked, spec: FaultSpec | None, faults: dict[str, Fault], library: Library
+) -> Plan:
+    """The same request gets the same answer, whichever instance it reaches."""
+    fault = faults[spec.fault] if spec else None
+    after_tokens = spec.after_tokens if spec else 0
+    choices = []
+    for index in range(asked.choices):
+        rng = random.Random(_digest(asked, index))  # noqa: S311
+        steps = clean_steps(asked, library, rng)
+        if fault:
+            scene = Scene(steps, library, rng, asked.greedy, after_tokens)
+            steps = fault.spoil(scene, asked.max_tokens)
+        choices.append(emissions(steps, asked.max_tokens, asked.stops))
+    return Plan(tuple(choices), fault.delivery if fault else Delivery.NORMAL, after_tokens)
+
+
+def clean_steps(asked: Asked, library: Library, rng: random.Random) -> Steps:
+    """What a healthy engine says."""
+    text = _structured(asked) or known_answer(asked.question)
+    return library.written(text) if text else library.clean(asked.question, rng)
+
+
+def _structured(asked: Asked) -> str | None:
+    kind = asked.response_format.get("type")
+    if kind == "json_schema":
+        schema = asked.response_format.get("json_schema", {}).get("schema", {})
+        return orjson.dumps(example_of(schema)).decode()
+    return '{"answer": "yes", "confidence": 0.9}' if kind == "json_object" else None
+
+
+def _digest(asked: Asked, index: int) -> bytes:
+    key = f"{asked.question}\0{asked.seed}\0{index}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(key, digest_size=16).digest()

@@ -1,0 +1,218 @@
+"""Reads a request body into what the engine has to do; refuses what vLLM refuses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from gatemesh_engine_sim.errors import bad_request, malformed, unknown_model
+from gatemesh_engine_sim.fault_plan import FaultSpec, spec_of_header, spec_of_xargs
+from gatemesh_engine_sim.settings import SimSettings
+from gatemesh_engine_sim.vocabulary import Vocabulary
+
+MAX_LOGPROBS = 20
+
+Body = dict[str, Any]
+
+
+class Route(StrEnum):
+    """The two ways to ask for text."""
+
+    CHAT = "chat"
+    COMPLETIONS = "completions"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request for text, understood."""
+
+    route: Route
+    model: str
+    question: str
+    """What picks the answer: the last message, or the prompt."""
+    prompt_ids: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    choices: int
+    stream: bool
+    logprobs: int | None
+    """How many candidates per step; None: no log probabilities."""
+    stops: tuple[str, ...]
+    include_usage: bool
+    return_token_ids: bool
+    seed: int
+    response_format: Mapping[str, Any]
+    fault: FaultSpec | None
+
+    @property
+    def greedy(self) -> bool:
+        """True at temperature 0."""
+        return self.temperature == 0
+
+
+def parse_body(raw: bytes) -> Body:
+    """The JSON object in a request body.
+
+    Raises:
+        ApiError: it is not JSON or not an object.
+    """
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise malformed(f"JSON decode error: {error}") from error
+    if not isinstance(body, dict):
+        raise malformed("Input should be an object")
+    return body
+
+
+def understand(
+    route: Route, body: Body, headers: Mapping[str, str], settings: SimSettings, words: Vocabulary
+) -> Asked:
+    """What the body asks for.
+
+    Raises:
+        ApiError: with the status and body vLLM answers.
+    """
+    model = body.get("model") or settings.model
+    if model != settings.model:
+        raise unknown_model(str(model))
+    question, prompt_ids = PROMPTS[route](body, words)
+    temperature = _number(body, "temperature", 1.0)
+    choices = int(_number(body, "n", 1))
+    if choices < 1 or (choices > 1 and temperature == 0):
+        raise bad_request(
+            "n must be 1 when using greedy sampling." if choices > 1 else "n must be at least 1."
+        )
+    return Asked(
+        route=route,
+        model=settings.model,
+        question=question,
+        prompt_ids=tuple(prompt_ids),
+        max_tokens=_max_tokens(body, len(prompt_ids), settings),
+        temperature=temperature,
+        choices=choices,
+        stream=bool(body.get("stream")),
+        logprobs=LOGPROBS[route](body),
+        stops=_stops(body),
+        include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
+        return_token_ids=bool(body.get("return_token_ids")),
+        seed=int(_number(body, "seed", 0)),
+        response_format=body.get("response_format") or {},
+        fault=_own_fault(body, headers),
+    )
+
+
+def text_of_content(content: object) -> str:
+    """The text of a message, given as a string or as parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+
+
+def conversation(messages: object) -> list[tuple[str, str]]:
+    """Role and text of each message.
+
+    Raises:
+        ApiError: it is no list of messages.
+    """
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise malformed("Input should be a valid list", "messages")
+    return [(str(one.get("role", "")), text_of_content(one.get("content"))) for one in messages]
+
+
+def _chat_prompt(body: Body, words: Vocabulary) -> tuple[str, list[int]]:
+    if "messages" not in body:
+        raise malformed("Field required", "messages")
+    messages = conversation(body["messages"])
+    if not messages:
+        raise bad_request("list index out of range")
+    return messages[-1][1], words.chat_ids(messages)
+
+
+def _completion_prompt(body: Body, words: Vocabulary) -> tuple[str, list[int]]:
+    prompt = body.get("prompt")
+    if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
+        prompt = prompt[0]
+    if isinstance(prompt, str) and prompt:
+        return prompt, words.encode(prompt)
+    if isinstance(prompt, list) and prompt and all(isinstance(one, int) for one in prompt):
+        return words.decode(prompt), prompt
+    raise bad_request("Either prompt or prompt_embeds must be provided and non-empty.")
+
+
+def _max_tokens(body: Body, prompt_tokens: int, settings: SimSettings) -> int:
+    room = settings.max_model_len - prompt_tokens
+    if room < 1:
+        message = (
+            f"This model's maximum context length is {settings.max_model_len} tokens. However, "
+            f"your request has {prompt_tokens} input tokens. Please reduce the length of the "
+            "input messages."
+        )
+        raise bad_request(message, "input_tokens")
+    asked = body.get("max_completion_tokens") or body.get("max_tokens")
+    if asked is None:
+        return min(room, settings.default_max_tokens)
+    if not isinstance(asked, int) or asked < 1:
+        raise bad_request(f"max_tokens must be at least 1, got {asked}.", "max_tokens")
+    if asked > settings.max_model_len:
+        message = (
+            f"max_tokens={asked} cannot be greater than max_model_len="
+            f"max_total_tokens={settings.max_model_len}. Please request fewer output tokens."
+        )
+        raise bad_request(message, "max_tokens")
+    return min(asked, room)
+
+
+def _chat_logprobs(body: Body) -> int | None:
+    top = body.get("top_logprobs")
+    if not body.get("logprobs"):
+        if top:
+            raise malformed("when using `top_logprobs`, `logprobs` must be set to true.")
+        return None
+    return _capped(0 if top is None else int(top))
+
+
+def _completion_logprobs(body: Body) -> int | None:
+    asked = body.get("logprobs")
+    return None if asked is None else _capped(int(asked))
+
+
+def _capped(count: int) -> int:
+    if count > MAX_LOGPROBS:
+        raise bad_request(
+            f"Requested sample logprobs of {count}, "
+            f"which is greater than max allowed: {MAX_LOGPROBS}",
+            "logprobs",
+            late=True,
+        )
+    return count
+
+
+def _stops(body: Body) -> tuple[str, ...]:
+    stop = body.get("stop") or ()
+    return (stop,) if isinstance(stop, str) else tuple(str(one) for one in stop)
+
+
+def _number(body: Body, name: str, default: float) -> float:
+    value = body.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise malformed("Input should be a valid number", name)
+    return value
+
+
+def _own_fault(body: Body, headers: Mapping[str, str]) -> FaultSpec | None:
+    header = headers.get("X-Sim-Fault")
+    try:
+        return spec_of_header(header) if header else spec_of_xargs(body.get("vllm_xargs") or {})
+    except (ValidationError, ValueError) as error:
+        raise bad_request(f"sim_fault: {error}", "sim_fault") from error
+
+
+PROMPTS = {Route.CHAT: _chat_prompt, Route.COMPLETIONS: _completion_prompt}
+LOGPROBS = {Route.CHAT: _chat_logprobs, Route.COMPLETIONS: _completion_logprobs}
