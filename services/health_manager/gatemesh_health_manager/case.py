@@ -1,0 +1,308 @@
+"""One decision in the making: collects what an event changes, and keeps the promises.
+
+Whatever moves an instance goes through here, so that these hold everywhere: states change by the
+table only, at most one command is in flight, every episode out of rotation has one incident.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from gatemesh_common.messages import (
+    Action,
+    DrainInstance,
+    EjectInstance,
+    ProbeTicket,
+    ReadmitInstance,
+    ReportOutcome,
+    RestartInstance,
+    derived_id,
+)
+from gatemesh_health_manager.policy import PoolPolicy
+from gatemesh_health_manager.record import (
+    AnyCommand,
+    CommandEnd,
+    CommandOrder,
+    Condition,
+    Decision,
+    Flight,
+    Incident,
+    IncidentStatus,
+    InstanceRecord,
+    Playbook,
+    PoolFacts,
+    Transition,
+)
+from gatemesh_health_manager.routing import routed
+from gatemesh_health_manager.score import score_of, weight_of
+from gatemesh_health_manager.states import SERVING, Trigger, next_state
+
+NO_LIFE = "none"
+"""Names no life: a restart about it is done as soon as any life runs."""
+
+
+class Case:
+    """What one event does to one instance; `decision` closes it."""
+
+    def __init__(
+        self,
+        record: InstanceRecord,
+        pool: PoolFacts,
+        policy: PoolPolicy,
+        now: datetime,
+        cause: str,
+    ) -> None:
+        self.before = record
+        self.record = record
+        self.pool = pool
+        self.policy = policy
+        self.now = now
+        self.cause = cause
+        """Id of the event; ids made here derive from it, so that a repetition repeats them."""
+        self.refusal: str | None = None
+        self._transitions: list[Transition] = []
+        self._incidents: dict[str, Incident] = {}
+        self._orders: list[CommandOrder] = []
+        self._ends: list[CommandEnd] = []
+
+    def change(self, **fields: Any) -> None:
+        """Set fields of the record."""
+        self.record = replace(self.record, **fields)
+
+    def after(self, seconds: float) -> datetime:
+        """Return the moment some seconds from now."""
+        return self.now + timedelta(seconds=seconds)
+
+    @property
+    def score(self) -> float:
+        """The score now."""
+        return score_of(self.record, self.policy.score, self.now)
+
+    def move(self, trigger: Trigger) -> None:
+        """Go to the next state; what the old one waited for is over."""
+        before, after = self.record.state, next_state(self.record.state, trigger)
+        self.change(state=after, state_since=self.now)
+        if not {before, after} <= SERVING:
+            self.change(due_at=None, ticket=None, wanted=None)
+        incident_id = self.record.incident.incident_id if self.record.incident else None
+        self._transitions.append(
+            Transition(before, after, trigger, self.record.incarnation, incident_id, self.score)
+        )
+
+    def give_ticket(self, purpose: Literal["confirm", "probation"], timeout_s: float) -> None:
+        """Ask the agents for the probe suite, and wait for it no longer than the time-out."""
+        ticket_id = derived_id(
+            "ticket", self.record.instance_id, self.cause, purpose, self.now.isoformat()
+        )
+        self.change(
+            ticket=ProbeTicket(ticket_id=ticket_id, purpose=purpose), due_at=self.after(timeout_s)
+        )
+
+    # Incidents
+
+    def open_incident(
+        self, condition: Condition, reason: str, playbook: Playbook = Playbook.RESTART
+    ) -> None:
+        """Start an incident, or let the open one go on under a new heading."""
+        old = self.record.incident
+        incident_id = (
+            old.incident_id
+            if old
+            else derived_id(
+                "incident", self.record.instance_id, str(self.record.incarnation), self.cause
+            )
+        )
+        self._put_incident(
+            Incident(
+                incident_id=incident_id,
+                incarnation=old.incarnation if old else self.record.incarnation,
+                condition=condition,
+                status="open",
+                opened_at=old.opened_at if old else self.now,
+                reason=reason,
+                playbook=playbook,
+            )
+        )
+
+    def set_incident(self, status: IncidentStatus, reason: str | None = None) -> None:
+        """Change the status of the open incident, if there is one; every end closes it for good."""
+        incident = self.record.incident
+        if incident is None:
+            return
+        reason = incident.reason if reason is None else reason
+        ended = status not in ("open", "held")
+        self._put_incident(
+            replace(incident, status=status, reason=reason, ended_at=self.now if ended else None)
+        )
+        if ended:
+            self.change(incident=None)
+
+    def _put_incident(self, incident: Incident) -> None:
+        self._incidents[incident.incident_id] = incident
+        self.change(incident=incident)
+
+    # Brakes
+
+    def why_not_out(self) -> str | None:
+        """Return what forbids taking this instance out of rotation now; None when it may go."""
+        if not self.record.serving:
+            return None
+        budget = self.policy.ejection
+        left, out = self.pool.serving - 1, self.pool.total - self.pool.serving + 1
+        if left < budget.min_in_rotation:
+            return f"only {left} would be left, min_in_rotation is {budget.min_in_rotation}"
+        if out > budget.max_out_share * self.pool.total:
+            return (
+                f"{out} of {self.pool.total} would be out, max_out_share is {budget.max_out_share}"
+            )
+        return None
+
+    def restart(self) -> None:
+        """Want the target life restarted, within the budget; past it, give up."""
+        rule = self.policy.restart
+        if not self.spend_restart():
+            self.give_up(f"{rule.restarts} restarts within {rule.restart_window_s:g} s are used up")
+            return
+        used = len(self.record.restarts) - 1
+        delay_s = rule.back_off_s[min(used, len(rule.back_off_s) - 1)]
+        self.want(Action.RESTART, self.after(delay_s))
+
+    def spend_restart(self) -> bool:
+        """Count one more life against the restart budget; False when none is left."""
+        rule = self.policy.restart
+        since = self.after(-rule.restart_window_s)
+        recent = tuple(moment for moment in self.record.restarts if moment > since)
+        allowed = len(recent) < rule.restarts
+        self.change(restarts=(*recent, self.now) if allowed else recent)
+        return allowed
+
+    def give_up(self, reason: str) -> None:
+        """Leave the instance to a person."""
+        self.move(Trigger.GAVE_UP)
+        self.set_incident("quarantined", reason)
+
+    # Commands
+
+    def want(self, action: Action, not_before: datetime | None = None) -> None:
+        """Have a command sent as soon as no other is in flight."""
+        self.change(wanted=action, wanted_from=not_before or self.now)
+
+    def end_flight(self, outcome: ReportOutcome | Literal["expired"], reason: str = "") -> None:
+        """Close the command in flight."""
+        if self.record.flight is not None:
+            self._ends.append(CommandEnd(self.record.flight.command_id, outcome, reason))
+            self.change(flight=None)
+
+    def decision(self) -> Decision:
+        """Send what is wanted and return everything that changed."""
+        self.change(weight=weight_of(self.record, self.policy.score, self.now))
+        changed = routed(self.record) != routed(self.before) or self.record.pool != self.before.pool
+        if self.record.wanted is not None and self.record.flight is None:
+            self._issue(self.record.wanted, routing_changed=changed)
+        return Decision(
+            record=self.record,
+            transitions=tuple(self._transitions),
+            incidents=tuple(self._incidents.values()),
+            commands=tuple(self._orders),
+            ends=tuple(self._ends),
+            refusal=self.refusal,
+            routing_changed=changed,
+        )
+
+    def _issue(self, action: Action, *, routing_changed: bool) -> None:
+        available_at = max(self.now, self.record.wanted_from or self.now)
+        due_at = available_at + timedelta(seconds=self._time_for(action))
+        self.change(fence=self.record.fence + 1)
+        version = self.pool.routing_version + int(routing_changed)
+        command = self._command(action, due_at, version)
+        self._orders.append(CommandOrder(command, available_at, due_at))
+        flight = Flight(command.message_id, action, due_at)
+        self.change(wanted=None, wanted_from=None, flight=flight)
+
+    def _time_for(self, action: Action) -> float:
+        drain, restart = self.policy.drain, self.policy.restart
+        return {
+            Action.DRAIN: drain.grace_s + drain.margin_s,
+            Action.RESTART: restart.grace_s + restart.start_timeout_s + restart.margin_s,
+        }.get(action, self.policy.limits.command_timeout_s)
+
+    def _command(self, action: Action, due_at: datetime, version: int) -> AnyCommand:
+        record = self.record
+        incident_id = record.incident.incident_id if record.incident else None
+        common: dict[str, Any] = {
+            "message_id": derived_id(
+                "command", record.instance_id, incident_id or "", str(record.fence), action
+            ),
+            "timestamp": self.now,
+            "instance_id": record.instance_id,
+            "pool": record.pool,
+            "incarnation": record.incarnation,
+            "life_id": record.target_life or record.life_id or NO_LIFE,
+            "fence": record.fence,
+            "incident_id": incident_id,
+            "expires_at": due_at,
+        }
+        if action is Action.DRAIN:
+            grace_s = self.policy.drain.grace_s
+            return DrainInstance(**common, grace_s=grace_s, routing_version=version)
+        if action is Action.EJECT:
+            return EjectInstance(**common, grace_s=0, routing_version=version)
+        if action is Action.RESTART:
+            rule = self.policy.restart
+            return RestartInstance(
+                **common, grace_s=rule.grace_s, start_timeout_s=rule.start_timeout_s
+            )
+        return ReadmitInstance(**common)
+
+    # Ways that several events share
+
+    def new_life(self, life_id: str | None) -> None:
+        """Number a life that was not known before; it starts with a clean record."""
+        self.change(
+            incarnation=self.record.incarnation + 1,
+            life_id=life_id,
+            running=True,
+            penalty=0.0,
+            penalty_at=self.now,
+            evidence_since=None,
+            refuted_at=None,
+        )
+
+    def enter_probation(self, trigger: Trigger, timeout_s: float | None = None) -> None:
+        """Let probes decide about the present life."""
+        self.move(trigger)
+        self.give_ticket("probation", timeout_s or self.policy.probation.timeout_s)
+
+    def condemn(self, trigger: Trigger = Trigger.CONDEMNED) -> None:
+        """Drain the present life."""
+        self.change(target_life=self.record.life_id)
+        self.move(trigger)
+        self.want(Action.DRAIN)
+
+    def eject(self) -> None:
+        """Take out at once; have it confirmed, unless a proof was refuted lately."""
+        rule = self.policy.condition_b
+        refuted_at = self.record.refuted_at
+        self.change(target_life=self.record.life_id)
+        self.move(Trigger.PROVEN)
+        if refuted_at and self.now <= refuted_at + timedelta(seconds=rule.reconfirm_window_s):
+            self.confirm("proven again after a refutation")
+        else:
+            self.want(Action.EJECT)
+            self.give_ticket("confirm", rule.confirm_timeout_s)
+
+    def confirm(self, reason: str) -> None:
+        """Restart an ejected instance."""
+        self.set_incident("open", reason)
+        self.move(Trigger.CONFIRMED)
+        self.restart()
+
+    def restart_from(self, trigger: Trigger, condition: Condition, reason: str) -> None:
+        """Restart the present life for a cause of its own; the open incident goes on."""
+        self.change(target_life=self.record.life_id)
+        if self.record.incident is None:
+            self.open_incident(condition, reason)
+        else:
+            self.set_incident("open", reason)
+        self.move(trigger)
+        self.restart()

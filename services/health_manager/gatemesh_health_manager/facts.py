@@ -1,0 +1,89 @@
+"""What the recent verdicts say: the densest window of failures, counted by distinct prompts."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gatemesh_common.messages import Verdict
+
+
+@dataclass(frozen=True, order=True)
+class Failure:
+    """One soft failure on the present life, as far as counting needs it."""
+
+    at: datetime
+    prompt: str
+    fresh: bool = False
+    """True when it arrived with the batch at hand."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The densest window of failures that contains a fresh one."""
+
+    failures: int = 0
+    """Counted failures: each prompt at most as often as the policy says."""
+    prompts: int = 0
+
+
+NO_FACTS = Facts()
+
+
+def prompt_key(verdict: Verdict) -> str:
+    """Return what makes two failures the same prompt: the fingerprint, else the request."""
+    return verdict.prompt_fingerprint or f"request:{verdict.request_id}"
+
+
+def evidence_time(verdict: Verdict, now: datetime) -> datetime:
+    """Return when the failure happened; a clock that runs ahead cannot push it into the future."""
+    return min(verdict.timestamp, now)
+
+
+class _Window:
+    """A sliding window that knows how many failures count and how many prompts they are of."""
+
+    def __init__(self, max_per_prompt: int) -> None:
+        self._max_per_prompt = max_per_prompt
+        self._copies: Counter[str] = Counter()
+        self.counted = 0
+        self.fresh = 0
+
+    def enter(self, failure: Failure) -> None:
+        """Let a failure in at the right."""
+        self._copies[failure.prompt] += 1
+        self.counted += self._copies[failure.prompt] <= self._max_per_prompt
+        self.fresh += failure.fresh
+
+    def leave(self, failure: Failure) -> None:
+        """Let a failure out at the left."""
+        self.counted -= self._copies[failure.prompt] <= self._max_per_prompt
+        self._copies[failure.prompt] -= 1
+        if not self._copies[failure.prompt]:
+            del self._copies[failure.prompt]
+        self.fresh -= failure.fresh
+
+    def facts(self) -> Facts:
+        """Return the counts."""
+        return Facts(self.counted, len(self._copies))
+
+
+def densest_window(
+    failures: Iterable[Failure], window_s: float, max_per_prompt: int, min_prompts: int
+) -> Facts:
+    """Return the densest span of `window_s` seconds, ends included, that holds a fresh failure.
+
+    A span with fewer than `min_prompts` prompts stands behind every span with enough of them.
+    """
+    ordered = sorted(failures)
+    span = timedelta(seconds=window_s)
+    window = _Window(max_per_prompt)
+    best, first = NO_FACTS, 0
+    for failure in ordered:
+        window.enter(failure)
+        while failure.at - ordered[first].at > span:
+            window.leave(ordered[first])
+            first += 1
+        if window.fresh:
+            best = max(best, window.facts(), key=lambda f: (f.prompts >= min_prompts, f.failures))
+    return best

@@ -1,0 +1,97 @@
+"""The pools that one transaction works on: applies events one by one and keeps count of changes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gatemesh_common.messages import ActionRequest, InstanceState
+from gatemesh_health_manager.assess import Event, assess
+from gatemesh_health_manager.facts import NO_FACTS, Facts
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts
+
+
+@dataclass(frozen=True)
+class PoolRecord:
+    """What is stored of a pool itself."""
+
+    pool: str
+    routing_version: int = 0
+    paused: bool = False
+
+
+class Fleet:
+    """Records of whole pools, changed by decisions; holds no lock and does no I/O."""
+
+    def __init__(
+        self, policy: Policy, pools: Iterable[PoolRecord], records: Iterable[InstanceRecord]
+    ) -> None:
+        self._policy = policy
+        self.pools = {pool.pool: pool for pool in pools}
+        self.records = {record.instance_id: record for record in records}
+        self.changed_routing: set[str] = set()
+
+    def register(self, instance_id: str, pool: str, now: datetime) -> InstanceRecord:
+        """Return the record of an instance; one never heard of starts as `starting`, life 0."""
+        self.pools.setdefault(pool, PoolRecord(pool))
+        fresh = InstanceRecord(
+            instance_id=instance_id,
+            pool=pool,
+            state=InstanceState.STARTING,
+            state_since=now,
+            penalty_at=now,
+        )
+        return self.records.setdefault(instance_id, fresh)
+
+    def facts_of(self, pool: str) -> PoolFacts:
+        """Return what decisions must know of a pool."""
+        members = [
+            record
+            for record in self.records.values()
+            if record.pool == pool and record.observed and record.state is not InstanceState.RETIRED
+        ]
+        known = self.pools[pool]
+        return PoolFacts(
+            total=len(members),
+            serving=sum(record.serving for record in members),
+            paused=known.paused,
+            routing_version=known.routing_version,
+        )
+
+    def apply(
+        self, instance_id: str, event: Event, now: datetime, facts: Facts = NO_FACTS
+    ) -> Decision:
+        """Decide about one event, and have the next decision see the outcome."""
+        before = self.records[instance_id]
+        decision = assess(
+            before,
+            facts,
+            event,
+            self.facts_of(before.pool),
+            policy=self._policy.for_pool(before.pool),
+            now=now,
+        )
+        self.records[instance_id] = decision.record
+        if decision.routing_changed:
+            self._bump({before.pool, decision.record.pool})
+        return decision
+
+    def pause(self, request: ActionRequest) -> None:
+        """Stop or resume acting in a pool; judging goes on."""
+        known = self.pools.setdefault(request.pool, PoolRecord(request.pool))
+        self.pools[request.pool] = replace(known, paused=request.action == "pause")
+
+    def members(self, pool: str) -> list[InstanceRecord]:
+        """Return the records of a pool."""
+        return [record for record in self.records.values() if record.pool == pool]
+
+    def _bump(self, pools: set[str]) -> None:
+        for pool in pools:
+            known = self.pools.setdefault(pool, PoolRecord(pool))
+            self.pools[pool] = replace(known, routing_version=known.routing_version + 1)
+        self.changed_routing |= pools
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Return the routing version of every pool."""
+        return {pool.pool: pool.routing_version for pool in self.pools.values()}

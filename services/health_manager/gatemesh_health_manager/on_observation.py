@@ -1,0 +1,70 @@
+"""What the executor's observations do: number lives, notice exits and unplanned starts."""
+
+from gatemesh_common.messages import InstanceObserved, InstanceState
+from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.record import Condition
+from gatemesh_health_manager.states import Trigger
+
+S = InstanceState
+UNATTENDED = frozenset({S.DRAINING, S.RESTARTING, S.QUARANTINED})
+"""States in which lives may end and begin without a meaning of their own."""
+
+
+def on_observation(case: Case, seen: InstanceObserved) -> None:
+    """Take over what is seen; one that is older than the last changes nothing."""
+    record = case.record
+    at = min(seen.timestamp, case.now)
+    if record.observed_at is not None and at <= record.observed_at:
+        return
+    case.change(
+        observed_at=at, base_url=seen.base_url, model_version=seen.model_version, pool=seen.pool
+    )
+    if seen.running and (seen.life_id != record.life_id or record.incarnation == 0):
+        on_new_life(case, seen)
+    elif seen.running:
+        on_same_life(case)
+    elif record.running or record.incarnation == 0:
+        on_exit(case)
+
+
+def on_new_life(case: Case, seen: InstanceObserved) -> None:
+    """Number the life; probes decide about it, whoever started it."""
+    case.new_life(seen.life_id)
+    if case.record.state is S.STARTING:
+        enter_first_probation(case)
+    elif case.record.state not in UNATTENDED:
+        on_unplanned_start(case)
+
+
+def on_unplanned_start(case: Case) -> None:
+    """Treat a restart by the backend like one of ours: budget, probation, incident."""
+    if case.record.incident is None:
+        case.open_incident(Condition.EXIT, "restarted by itself")
+    else:
+        case.set_incident("open", "restarted by itself")
+    case.move(Trigger.RELIVED)
+    if case.spend_restart():
+        enter_first_probation(case)
+    else:
+        case.give_up("restarts by itself too often")
+
+
+def enter_first_probation(case: Case) -> None:
+    """Probe a life that may still be starting."""
+    timeout_s = case.policy.restart.start_timeout_s + case.policy.probation.timeout_s
+    case.enter_probation(Trigger.OBSERVED, timeout_s)
+
+
+def on_same_life(case: Case) -> None:
+    """Know again that it runs."""
+    case.change(running=True)
+
+
+def on_exit(case: Case) -> None:
+    """Take an instance whose process has left out of rotation and have it started again."""
+    case.change(running=False)
+    if case.record.state is S.STARTING:
+        if case.record.due_at is None:
+            case.change(due_at=case.after(case.policy.restart.start_timeout_s))
+    elif case.record.state not in UNATTENDED:
+        case.restart_from(Trigger.EXITED, Condition.EXIT, "exited by itself")

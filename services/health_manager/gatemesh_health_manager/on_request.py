@@ -1,0 +1,98 @@
+"""What operators may ask for, and when it is refused."""
+
+from collections.abc import Callable
+
+from gatemesh_common.messages import Action, ActionRequest, InstanceState
+from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.record import Condition, Playbook
+from gatemesh_health_manager.states import TRANSITIONS, Trigger
+
+S = InstanceState
+
+
+def on_request(case: Case, request: ActionRequest) -> None:
+    """Follow an operator's request about one instance, or say why not."""
+    if not case.record.observed:
+        case.refusal = "the executor has not observed this instance"
+        return
+    REQUESTS[request.action](case, request)
+
+
+def on_drain(case: Case, request: ActionRequest) -> None:
+    """Drain, stop, and keep away until released."""
+    if allowed(case, Trigger.CONDEMNED):
+        take_over(case, request, Playbook.STOP)
+        case.condemn()
+
+
+def on_restart(case: Case, request: ActionRequest) -> None:
+    """Drain and restart, through probation."""
+    if case.record.state is S.QUARANTINED:
+        revive(case, request)
+    elif allowed(case, Trigger.CONDEMNED):
+        take_over(case, request, Playbook.RESTART)
+        case.condemn()
+
+
+def on_eject(case: Case, request: ActionRequest) -> None:
+    """Take out at once, as a hard proof does; probes decide what follows."""
+    if allowed(case, Trigger.PROVEN):
+        take_over(case, request, Playbook.RESTART)
+        case.eject()
+
+
+def on_quarantine(case: Case, request: ActionRequest) -> None:
+    """Take out and leave the process alone until released."""
+    if allowed(case, Trigger.WITHDRAWN):
+        take_over(case, request, Playbook.STOP)
+        case.move(Trigger.WITHDRAWN)
+        case.set_incident("quarantined")
+        if case.record.running:
+            case.want(Action.EJECT)
+
+
+def on_release(case: Case, request: ActionRequest) -> None:
+    """Let a quarantined instance prove itself; a stopped one is started first."""
+    if case.record.state is not S.QUARANTINED:
+        case.refusal = f"it is {case.record.state}, only a quarantined instance can be released"
+    elif case.record.running:
+        case.change(restarts=())
+        take_over(case, request, Playbook.RESTART)
+        case.enter_probation(Trigger.RELEASED)
+    else:
+        revive(case, request)
+
+
+def revive(case: Case, request: ActionRequest) -> None:
+    """Restart a quarantined instance with a fresh restart budget."""
+    case.change(restarts=(), target_life=case.record.life_id)
+    take_over(case, request, Playbook.RESTART)
+    case.move(Trigger.REVIVED)
+    case.restart()
+
+
+def allowed(case: Case, trigger: Trigger) -> bool:
+    """True when the state table and the ejection budget allow the trigger; else says why not."""
+    if (case.record.state, trigger) not in TRANSITIONS:
+        case.refusal = f"not possible while it is {case.record.state}"
+    else:
+        case.refusal = case.why_not_out()
+    return case.refusal is None
+
+
+def take_over(case: Case, request: ActionRequest, playbook: Playbook) -> None:
+    """End the incident under way, and open the operator's."""
+    case.set_incident("resolved", f"taken over by {request.requested_by}")
+    said = f": {request.reason}" if request.reason else ""
+    case.open_incident(
+        Condition.OPERATOR, f"{request.action} asked by {request.requested_by}{said}", playbook
+    )
+
+
+REQUESTS: dict[str, Callable[[Case, ActionRequest], None]] = {
+    "drain": on_drain,
+    "restart": on_restart,
+    "eject": on_eject,
+    "quarantine": on_quarantine,
+    "release": on_release,
+}

@@ -1,0 +1,263 @@
+"""The rules of deciding as data: `policy.toml` read into frozen, checked values."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.messages import CheckLevel
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Points = Annotated[float, Field(ge=0, le=100)]
+
+
+DEFAULT_POINTS: dict[CheckLevel, float] = {
+    CheckLevel.L1: 7.0,
+    CheckLevel.L2: 7.0,
+    CheckLevel.L3: 15.0,
+    CheckLevel.L4: 10.0,
+    CheckLevel.L5: 20.0,
+}
+
+
+class PolicyError(GatemeshError):
+    """The policy file cannot be used; names the key, its line and what it must be."""
+
+
+class Section(BaseModel):
+    """A table of the policy file; an unknown key is an error, since it is a typing mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScorePolicy(Section):
+    """How the health score falls and heals, and what it means for routing."""
+
+    half_life_s: Seconds = 300.0
+    """Time in which half of what the score lost is healed."""
+    suspect_below: Points = 60.0
+    clear_above: Points = 80.0
+    readmit_score: Points = 85.0
+    """Score of an instance that comes back from probation."""
+    weight_floor: float = Field(default=0.1, gt=0, le=1)
+    """Least routing weight of an instance in rotation."""
+    hard_points: Points = 40.0
+    """Points lost by a failure that is proof."""
+    points: dict[CheckLevel, Points] = Field(default_factory=lambda: dict(DEFAULT_POINTS))
+    """Points lost by a soft failure of each gate."""
+
+    @field_validator("points", mode="before")
+    @classmethod
+    def complete_points(cls, value: object) -> object:
+        """Keep the default of every gate that the file does not name."""
+        return {**DEFAULT_POINTS, **value} if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def keep_a_gap(self) -> "ScorePolicy":
+        """Refuse thresholds that would make an instance flicker."""
+        if self.clear_above <= self.suspect_below:
+            raise ValueError("clear_above: must be greater than suspect_below")
+        return self
+
+
+class ConditionA(Section):
+    """Many soft failures in a short time: drain, restart."""
+
+    enabled: bool = True
+    levels: frozenset[CheckLevel] = frozenset({CheckLevel.L1, CheckLevel.L2})
+    more_than: int = Field(default=5, ge=0, le=10_000)
+    """Failures that are still tolerated; one more acts."""
+    window_s: Seconds = 60.0
+    min_prompts: int = Field(default=3, ge=1, le=10_000)
+    max_per_prompt: int = Field(default=1, ge=1, le=10_000)
+    """How often one prompt counts within the window."""
+
+
+class ConditionB(Section):
+    """One hard failure: out at once, confirm by probes, restart."""
+
+    enabled: bool = True
+    levels: frozenset[CheckLevel] = frozenset({CheckLevel.L3})
+    confirm_timeout_s: Seconds = 20.0
+    """Longest wait for the confirming probes; no answer counts as confirmed."""
+    reconfirm_window_s: Seconds = 600.0
+    """A second proof on the same life within this time after a refutation is not confirmed."""
+
+
+class EjectionBudget(Section):
+    """How much of a pool may be out of rotation at once."""
+
+    max_out_share: float = Field(default=0.5, ge=0, le=1)
+    min_in_rotation: int = Field(default=1, ge=0, le=10_000)
+    held_for_s: Seconds = 600.0
+    """How long an incident waits for room before it expires."""
+
+
+class DrainPolicy(Section):
+    """How an instance is drained."""
+
+    grace_s: float = Field(default=60.0, ge=0, le=3600)
+    margin_s: Seconds = 15.0
+    """Added to the grace: the wait for agents, the kill, the way of the report."""
+
+
+class RestartPolicy(Section):
+    """How often and how an instance is restarted."""
+
+    restarts: int = Field(default=3, ge=0, le=1000)
+    """Restarts of one instance within the window; then it is quarantined."""
+    restart_window_s: Seconds = 3600.0
+    back_off_s: tuple[Annotated[float, Field(ge=0, le=3600)], ...] = Field(
+        default=(0.0, 5.0, 20.0, 80.0), min_length=1
+    )
+    """Delay before the first, second, ... restart within the window."""
+    grace_s: float = Field(default=2.0, ge=0, le=3600)
+    """Time that running requests get when a restart ends a life that was not drained."""
+    start_timeout_s: float = Field(default=300.0, gt=0, le=3600)
+    margin_s: Seconds = 15.0
+
+
+class ProbationPolicy(Section):
+    """How long probes may take."""
+
+    timeout_s: Seconds = 120.0
+    """Without an answer in this time a fresh ticket is given out."""
+
+
+class Limits(Section):
+    """Bounds that keep everything finite."""
+
+    incident_for_s: Seconds = 3600.0
+    """Age at which an open incident is given up: the instance is quarantined."""
+    command_timeout_s: Seconds = 30.0
+    """Longest wait for the report of an eject or readmit command."""
+    executor_silent_s: Seconds = 30.0
+    """Without an observation for this long, an unanswered restart is sent again, not counted."""
+
+
+class PoolPolicy(Section):
+    """All rules of one pool."""
+
+    score: ScorePolicy = ScorePolicy()
+    condition_a: ConditionA = ConditionA()
+    condition_b: ConditionB = ConditionB()
+    ejection: EjectionBudget = EjectionBudget()
+    drain: DrainPolicy = DrainPolicy()
+    restart: RestartPolicy = RestartPolicy()
+    probation: ProbationPolicy = ProbationPolicy()
+    limits: Limits = Limits()
+
+
+class Policy(Section):
+    """The rules of every pool: the defaults, and what single pools change."""
+
+    SECTIONS: ClassVar[tuple[str, ...]] = ("defaults", "pools")
+
+    defaults: PoolPolicy = PoolPolicy()
+    pools: dict[str, PoolPolicy] = Field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """Return a short hash of the rules; the same rules have the same version."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()[:12]
+
+    def canonical(self) -> str:
+        """Return the rules as JSON with sorted keys, the form that is stored and hashed."""
+        return json.dumps(_sorted(self.model_dump(mode="json")), sort_keys=True)
+
+    def for_pool(self, pool: str) -> PoolPolicy:
+        """Return the rules of one pool."""
+        return self.pools.get(pool, self.defaults)
+
+
+def load_policy(path: Path) -> Policy:
+    """Read the policy file.
+
+    Raises:
+        PolicyError: it is not there, is no TOML, or a key is unknown or out of bounds.
+    """
+    try:
+        return parse_policy(path.read_text(encoding="utf-8"), path.name)
+    except OSError as error:
+        raise PolicyError(
+            f"{path.name}: cannot be read ({error.strerror}); set "
+            "GATEMESH_HEALTH_MANAGER_POLICY_FILE to a readable policy.toml"
+        ) from error
+
+
+def parse_policy(text: str, name: str = "policy.toml") -> Policy:
+    """Turn the text of a policy file into rules; a pool inherits what it does not name.
+
+    Raises:
+        PolicyError: as `load_policy` does.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{name}: no valid TOML: {error}") from error
+    defaults, pools = data.get("defaults", {}), data.get("pools", {})
+    if isinstance(defaults, dict) and isinstance(pools, dict):
+        data["pools"] = {pool: _merged(defaults, own) for pool, own in pools.items()}
+    try:
+        return Policy.model_validate(data)
+    except ValidationError as error:
+        raise PolicyError(_explained(name, text, error)) from None
+
+
+def _merged(base: Mapping[str, Any], own: object) -> object:
+    """Return `own` laid over `base`, table by table."""
+    if not isinstance(own, Mapping):
+        return own
+    merged = dict(base)
+    for key, value in own.items():
+        below = base.get(key)
+        merged[key] = _merged(below, value) if isinstance(below, Mapping) else value
+    return merged
+
+
+def _sorted(value: Any) -> Any:
+    """Return lists of names in a fixed order, so that equal rules hash alike."""
+    if isinstance(value, dict):
+        return {key: _sorted(inner) for key, inner in value.items()}
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return sorted(value)
+    return value
+
+
+def _explained(name: str, text: str, error: ValidationError) -> str:
+    """Name each faulty key, the line where it stands and what it must be."""
+    faults = error.errors(include_url=False, include_context=False)
+    return "\n".join(
+        f"{name}{_line_of(text, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        for fault in faults
+    )
+
+
+def _line_of(text: str, location: tuple[int | str, ...]) -> str:
+    """Return ` line N` of the key, or nothing when it stands in no line of its own."""
+    words = [str(word) for word in location]
+    for depth in range(len(words), 0, -1):
+        number = _line_of_key(text, words[: depth - 1], words[depth - 1])
+        if number:
+            return f" line {number}"
+    return ""
+
+
+def _line_of_key(text: str, table: list[str], key: str) -> int | None:
+    inside = not table
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[([^\]]+)\]", line)
+        if header:
+            words = [word.strip().strip("\"'") for word in header[1].split(".")]
+            inside = words == table
+            if words == [*table, key]:
+                return number
+        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+            return number
+    return None

@@ -1,0 +1,177 @@
+"""What is known of an instance, and what one decision changes: plain frozen values."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from gatemesh_common.messages import (
+    Action,
+    DrainInstance,
+    EjectInstance,
+    InstanceState,
+    ProbeTicket,
+    ReadmitInstance,
+    ReportOutcome,
+    RestartInstance,
+)
+from gatemesh_health_manager.states import SERVING, Trigger
+
+AnyCommand = DrainInstance | EjectInstance | RestartInstance | ReadmitInstance
+IncidentStatus = Literal["open", "held", "resolved", "quarantined", "expired"]
+
+
+class Condition(StrEnum):
+    """Why an incident was opened."""
+
+    A = "A"
+    """Many soft failures in a short time."""
+    B = "B"
+    """Hard proof."""
+    EXIT = "exit"
+    """The process left by itself."""
+    PROBES = "probes"
+    """A first start that the probe suite refused."""
+    OVERDUE = "overdue"
+    """A stopped instance that did not come up by itself."""
+    OPERATOR = "operator"
+
+
+class Playbook(StrEnum):
+    """What follows the drain."""
+
+    RESTART = "restart"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One occurrence of a condition on one life of an instance."""
+
+    incident_id: str
+    incarnation: int
+    condition: Condition
+    status: IncidentStatus
+    opened_at: datetime
+    reason: str
+    playbook: Playbook = Playbook.RESTART
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Flight:
+    """The command that an instance is waiting for; there is never more than one."""
+
+    command_id: str
+    action: Action
+    due_at: datetime
+
+
+@dataclass(frozen=True)
+class InstanceRecord:
+    """Everything the manager knows of one instance."""
+
+    instance_id: str
+    pool: str
+    state: InstanceState
+    state_since: datetime
+    penalty_at: datetime
+    penalty: float = 0.0
+    """Points lost at `penalty_at`; they fade by half-life."""
+    incarnation: int = 0
+    life_id: str | None = None
+    """The backend's name of the present life, or of the last one when stopped."""
+    running: bool = False
+    base_url: str | None = None
+    """Absent until the executor has observed the instance."""
+    model_version: str = "unknown"
+    observed_at: datetime | None = None
+    evidence_since: datetime | None = None
+    """Failures up to this moment have been answered and count for nothing."""
+    refuted_at: datetime | None = None
+    """When a hard proof on the present life was last refuted."""
+    fence: int = 0
+    wanted: Action | None = None
+    """The command to send as soon as none is in flight."""
+    wanted_from: datetime | None = None
+    target_life: str | None = None
+    """The life that the incident is about; a restart ends this one and no other."""
+    flight: Flight | None = None
+    ticket: ProbeTicket | None = None
+    due_at: datetime | None = None
+    """When waiting in this state is over, whatever happens."""
+    restarts: tuple[datetime, ...] = ()
+    weight: float = 0.0
+    """Routing weight as last published."""
+    incident: Incident | None = None
+
+    @property
+    def serving(self) -> bool:
+        """True when clients' requests may go there."""
+        return self.state in SERVING
+
+    @property
+    def observed(self) -> bool:
+        """True once the executor knows the instance; nothing is done to it before."""
+        return self.base_url is not None
+
+
+@dataclass(frozen=True)
+class PoolFacts:
+    """What a decision about one instance must know of its pool, that instance included."""
+
+    total: int
+    serving: int
+    paused: bool = False
+    routing_version: int = 0
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The passing of time, as an event."""
+
+    message_id: str
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One step in the state table."""
+
+    before: InstanceState
+    after: InstanceState
+    trigger: Trigger
+    incarnation: int
+    incident_id: str | None
+    score: float
+
+
+@dataclass(frozen=True)
+class CommandOrder:
+    """A command to send, and not before a moment."""
+
+    command: AnyCommand
+    available_at: datetime
+    due_at: datetime
+
+
+@dataclass(frozen=True)
+class CommandEnd:
+    """The end of a command, by report or by time."""
+
+    command_id: str
+    outcome: ReportOutcome | Literal["expired"]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Everything that one event changes; stored in one transaction or not at all."""
+
+    record: InstanceRecord
+    transitions: tuple[Transition, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    commands: tuple[CommandOrder, ...] = ()
+    ends: tuple[CommandEnd, ...] = ()
+    refusal: str | None = None
+    """Why an operator's request was not followed."""
+    routing_changed: bool = field(default=False)

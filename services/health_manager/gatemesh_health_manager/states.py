@@ -1,0 +1,114 @@
+"""The state table: which trigger leads an instance from one state to the next."""
+
+from enum import StrEnum
+
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.messages import InstanceState
+
+
+class Trigger(StrEnum):
+    """What makes an instance change its state."""
+
+    OBSERVED = "observed"
+    """A life of a starting instance runs."""
+    OVERDUE = "overdue"
+    """A stopped instance did not come up by itself."""
+    DOUBTED = "doubted"
+    CLEARED = "cleared"
+    CONDEMNED = "condemned"
+    """Condition A, or an operator: drain it."""
+    PROVEN = "proven"
+    """Condition B, or an operator: out at once."""
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    DRAINED = "drained"
+    STOPPED = "stopped"
+    """Drained, and meant to stay away."""
+    STARTED = "started"
+    RETRIED = "retried"
+    """The start failed and the restart budget allows another."""
+    PROBES_PASSED = "probes_passed"
+    PROBES_FAILED = "probes_failed"
+    EXITED = "exited"
+    RELIVED = "relived"
+    """A new life runs that nobody here asked for."""
+    GAVE_UP = "gave_up"
+    """The restart budget is spent, or the incident lasts too long."""
+    WITHDRAWN = "withdrawn"
+    """An operator quarantined it."""
+    RELEASED = "released"
+    """An operator released a running instance."""
+    REVIVED = "revived"
+    """An operator released a stopped instance, or had a quarantined one restarted."""
+
+
+S = InstanceState
+T = Trigger
+
+TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
+    (S.STARTING, T.OBSERVED): S.PROBATION,
+    (S.STARTING, T.OVERDUE): S.RESTARTING,
+    (S.STARTING, T.GAVE_UP): S.QUARANTINED,
+    (S.STARTING, T.WITHDRAWN): S.QUARANTINED,
+    (S.PROBATION, T.PROBES_PASSED): S.HEALTHY,
+    (S.PROBATION, T.PROBES_FAILED): S.RESTARTING,
+    (S.PROBATION, T.EXITED): S.RESTARTING,
+    (S.PROBATION, T.RELIVED): S.STARTING,
+    (S.PROBATION, T.CONDEMNED): S.DRAINING,
+    (S.PROBATION, T.GAVE_UP): S.QUARANTINED,
+    (S.PROBATION, T.WITHDRAWN): S.QUARANTINED,
+    (S.HEALTHY, T.DOUBTED): S.SUSPECT,
+    (S.HEALTHY, T.CONDEMNED): S.DRAINING,
+    (S.HEALTHY, T.PROVEN): S.EJECTED,
+    (S.HEALTHY, T.EXITED): S.RESTARTING,
+    (S.HEALTHY, T.RELIVED): S.STARTING,
+    (S.HEALTHY, T.WITHDRAWN): S.QUARANTINED,
+    (S.SUSPECT, T.CLEARED): S.HEALTHY,
+    (S.SUSPECT, T.CONDEMNED): S.DRAINING,
+    (S.SUSPECT, T.PROVEN): S.EJECTED,
+    (S.SUSPECT, T.EXITED): S.RESTARTING,
+    (S.SUSPECT, T.RELIVED): S.STARTING,
+    (S.SUSPECT, T.WITHDRAWN): S.QUARANTINED,
+    (S.DRAINING, T.DRAINED): S.RESTARTING,
+    (S.DRAINING, T.STOPPED): S.QUARANTINED,
+    (S.DRAINING, T.GAVE_UP): S.QUARANTINED,
+    (S.DRAINING, T.WITHDRAWN): S.QUARANTINED,
+    (S.EJECTED, T.CONFIRMED): S.RESTARTING,
+    (S.EJECTED, T.REFUTED): S.PROBATION,
+    (S.EJECTED, T.EXITED): S.RESTARTING,
+    (S.EJECTED, T.RELIVED): S.STARTING,
+    (S.EJECTED, T.CONDEMNED): S.DRAINING,
+    (S.EJECTED, T.GAVE_UP): S.QUARANTINED,
+    (S.EJECTED, T.WITHDRAWN): S.QUARANTINED,
+    (S.RESTARTING, T.STARTED): S.PROBATION,
+    (S.RESTARTING, T.RETRIED): S.RESTARTING,
+    (S.RESTARTING, T.GAVE_UP): S.QUARANTINED,
+    (S.RESTARTING, T.WITHDRAWN): S.QUARANTINED,
+    (S.QUARANTINED, T.RELEASED): S.PROBATION,
+    (S.QUARANTINED, T.REVIVED): S.RESTARTING,
+    (S.QUARANTINED, T.CONDEMNED): S.DRAINING,
+}
+
+SERVING = frozenset({S.HEALTHY, S.SUSPECT})
+"""States in which an instance gets requests of clients."""
+
+
+class IllegalTransitionError(GatemeshError):
+    """A trigger that the state table does not allow in this state."""
+
+    def __init__(self, state: InstanceState, trigger: Trigger) -> None:
+        super().__init__(f"{trigger} while {state} is not in the state table")
+        self.state = state
+        self.trigger = trigger
+
+
+def next_state(state: InstanceState, trigger: Trigger) -> InstanceState:
+    """Return the state after a trigger.
+
+    Raises:
+        IllegalTransitionError: the table has no such pair.
+    """
+    try:
+        return TRANSITIONS[state, trigger]
+    except KeyError:
+        raise IllegalTransitionError(state, trigger) from None
