@@ -1,5 +1,6 @@
 """XML-RPC to supervisord without blocking: Unix socket or TCP, every call with a deadline."""
 
+from base64 import b64encode
 from types import TracebackType
 from typing import Any, Self
 from xmlrpc.client import Fault, dumps, loads
@@ -15,6 +16,12 @@ SHUTDOWN_STATE = 6
 """Fault of a supervisord that is going down."""
 
 
+def login_header(user: str, password: str) -> dict[str, str]:
+    """Return the header of basic authentication; empty without a user."""
+    login = b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {login}"} if user else {}
+
+
 class XmlRpcClient:
     """Calls methods of one XML-RPC server; keeps its connections open."""
 
@@ -22,7 +29,7 @@ class XmlRpcClient:
         unix = url.startswith(UNIX_PREFIX)
         self._socket_path = url.removeprefix(UNIX_PREFIX) if unix else None
         self._address = "http://localhost/RPC2" if unix else f"{url.rstrip('/')}/RPC2"
-        self._auth = aiohttp.BasicAuth(user, password) if user else None
+        self._headers = {"Content-Type": "text/xml", **login_header(user, password)}
         self._timeout = aiohttp.ClientTimeout(total=deadline_s)
         self._session: aiohttp.ClientSession | None = None
 
@@ -62,9 +69,7 @@ class XmlRpcClient:
         return answer
 
     async def _post(self, body: str) -> str:
-        async with self._open().post(
-            self._address, data=body, headers={"Content-Type": "text/xml"}
-        ) as response:
+        async with self._open().post(self._address, data=body, headers=self._headers) as response:
             if response.status == UNAUTHORIZED:
                 raise SettingsError(
                     "supervisord refuses the login; set GATEMESH_EXECUTOR_SUPERVISOR_USER and "
@@ -80,7 +85,5 @@ class XmlRpcClient:
                 if self._socket_path
                 else aiohttp.TCPConnector()
             )
-            self._session = aiohttp.ClientSession(
-                connector=connector, auth=self._auth, timeout=self._timeout
-            )
+            self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
         return self._session
