@@ -1,0 +1,50 @@
+"""Which headers pass a proxy, and the ids that tie a request to its traces. Pure."""
+
+import re
+from collections.abc import Mapping
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+REQUEST_ID = "X-Request-Id"
+INSTANCE = "X-Gatemesh-Instance"
+"""Response header that names the instance which answered."""
+
+REQUEST_ID_FORM = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+def passing(
+    headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str
+) -> CIMultiDict[str]:
+    """Return the end-to-end headers in their order, repeated ones too, but for those named."""
+    connection = headers.get("Connection", "")
+    dropped = HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}
+    dropped |= {name.lower() for name in without}
+    kept: CIMultiDict[str] = CIMultiDict()
+    for name, value in headers.items():
+        if name.lower() not in dropped:
+            kept.add(name, value)
+    return kept
+
+
+def usable_request_id(value: str | None) -> str | None:
+    """Return a client's request id if it can be a name elsewhere, else None."""
+    return value if value and REQUEST_ID_FORM.fullmatch(value) else None
+
+
+def usable_traceparent(value: str | None) -> str | None:
+    """Return a client's W3C trace context if it may travel with our messages, else None."""
+    return value if value and len(value) <= 200 and value.isascii() else None  # noqa: PLR2004

@@ -1,0 +1,43 @@
+"""Metrics of the agent."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+REQUESTS = Counter(
+    "gatemesh_agent_requests_total", "Client requests that ended.", ["route", "status"]
+)
+IN_FLIGHT = Gauge("gatemesh_agent_in_flight", "Client requests under way.")
+FIRST_BYTE_SECONDS = Histogram(
+    "gatemesh_agent_first_byte_seconds",
+    "Time from a client's request to the engine's first byte.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+)
+JUDGED = Counter(
+    "gatemesh_agent_judged_total", "Choices that a gate judged.", ["gate", "outcome", "reason"]
+)
+UNGUARDED = Counter(
+    "gatemesh_agent_unguarded_total", "Answers that no gate looked at, by why.", ["why"]
+)
+REJECTED = Counter(
+    "gatemesh_agent_rejected_total",
+    "Requests that an instance or the pool refused.",
+    ["cause", "rerouted"],
+)
+CLIENTS_GONE = Counter(
+    "gatemesh_agent_clients_gone_total", "Clients that left before their answer ended."
+)
+STREAMS_BROKEN = Counter(
+    "gatemesh_agent_streams_broken_total", "Streams that an engine broke after the first byte."
+)
+ROUTING_VERSION = Gauge("gatemesh_agent_routing_version", "Version of the routing table in use.")
+IN_ROTATION = Gauge("gatemesh_agent_in_rotation", "Instances that get new client requests.")
+PROBES = Counter("gatemesh_agent_probes_total", "Probe suites that ended.", ["purpose", "outcome"])
+SPOOL_DEPTH = Gauge("gatemesh_agent_spool_depth", "Messages that wait for the broker.")
+SPOOL_DROPPED = Counter(
+    "gatemesh_agent_spool_dropped_total", "Messages that no longer fitted.", ["type"]
+)
+SPOOL_REFUSED = Counter(
+    "gatemesh_agent_spool_refused_total",
+    "Sends that the broker refused; the messages are kept and tried again.",
+    ["error"],
+)
+SPOOL_FAULTS = Counter("gatemesh_agent_spool_faults_total", "Messages that the disk refused.")

@@ -1,0 +1,174 @@
+"""What the agent reads from its environment."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import NoDecode, SettingsConfigDict
+
+from gatemesh_common.settings import ServiceSettings
+
+Pairs = Annotated[dict[str, str], NoDecode]
+"""Written `name=value,name=value`."""
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+def read_pairs(text: object) -> object:
+    """Read `name=value,name=value`; anything but text is returned as it is.
+
+    Raises:
+        ValueError: a part is not of that form, or a name comes twice.
+    """
+    if not isinstance(text, str):
+        return text
+    pairs: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, sign, value = item.partition("=")
+        if not sign or not name.strip() or not value.strip():
+            raise ValueError("write name=value,name=value")
+        if name.strip() in pairs:
+            raise ValueError("a name comes twice")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+class AgentSettings(ServiceSettings):
+    """Where the agent listens, which instances it serves, and how long it waits for them."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEMESH_AGENT_")
+
+    id: str = Field(default="agent-0", min_length=1, max_length=200, pattern=r"^[\w.:-]+$")
+    """Name of this agent; unique within the pool."""
+
+    pool: str = Field(default="default", min_length=1, max_length=200)
+    """Pool whose routing table is followed."""
+
+    mode: Literal["gateway", "sidecar"] = "gateway"
+    """`gateway` serves the pool; `sidecar` only the one instance named in INSTANCES."""
+
+    host: str = "127.0.0.1"
+    """Address that clients connect to."""
+
+    port: int = Field(default=8080, ge=0, le=65535)
+    """Port that clients connect to; 0 takes a free one."""
+
+    admin_port: int = Field(default=9101, ge=0, le=65535)
+    """Port of metrics, liveness and readiness; 0 takes a free one."""
+
+    instances: Pairs = Field(default_factory=dict)
+    """Instances to serve until the first routing table: `engine-0=http://host:port,...`."""
+
+    spool_dir: Path = Path("spool")
+    """Folder for what the broker has not confirmed yet, and for the last routing table."""
+
+    spool_max_messages: int = Field(default=100_000, ge=100, le=10_000_000)
+    """Messages kept while the broker is away; beyond it the oldest telemetry goes first."""
+
+    top_logprobs: int = Field(default=20, ge=0, le=100)
+    """Log probabilities asked per token where the client asked none; 0 asks none: no gate L3."""
+
+    vocab_sizes: Pairs = Field(default_factory=dict)
+    """Vocabulary size by model name, `model=49152,...`; sharpens the bounds of gate L3."""
+
+    fingerprint_key: SecretStr = Field(default_factory=lambda: SecretStr(secrets.token_hex(32)))
+    """Key of prompt and tenant hashes, 16 characters or more; the same for all agents of a pool."""
+
+    max_body_bytes: int = Field(default=64 * 2**20, ge=1024, le=2**30)
+    """Largest request body on a guarded path; above it the answer is 413."""
+
+    max_header_bytes: int = Field(default=64 * 2**10, ge=1024, le=2**20)
+    """Longest request line or header field, in either direction."""
+
+    max_answer_bytes: int = Field(default=64 * 2**20, ge=1024, le=2**31)
+    """Largest answer that is held to be judged whole; a larger one passes unjudged."""
+
+    max_event_bytes: int = Field(default=4 * 2**20, ge=1024, le=2**30)
+    """Largest streamed event that is held to be judged; a larger one passes unjudged."""
+
+    connect_s: Seconds = 2.0
+    """Longest wait for a connection to an instance."""
+
+    first_byte_s: Seconds = 300.0
+    """Longest wait for the first byte of an answer; queueing and prefill count."""
+
+    idle_s: Seconds = 120.0
+    """Longest silence within an answer."""
+
+    total_s: Seconds = 3600.0
+    """Longest time for one answer."""
+
+    client_stall_s: Seconds = 300.0
+    """Longest wait for a client that does not read its answer."""
+
+    pooled_idle_s: float = Field(default=3.0, gt=0, le=60)
+    """Time an unused connection to an instance is kept; below the engine's own (vLLM: 5 s)."""
+
+    reroutes: int = Field(default=2, ge=0, le=10)
+    """Other instances tried for a request that fails before its first byte."""
+
+    shun_s: float = Field(default=1.0, ge=0, le=60)
+    """Time for which an instance that refused a connection is taken only if there is no other."""
+
+    telemetry_every_s: Seconds = 5.0
+    """Length of a telemetry window."""
+
+    probe_suite: Path | None = None
+    """TOML file of probe prompts; unset takes the one that comes with the agent."""
+
+    probe_parallel: int = Field(default=2, ge=1, le=64)
+    """Probe prompts that run at once on one instance."""
+
+    probe_health_s: Seconds = 60.0
+    """Longest wait for `/health` before a probe suite fails."""
+
+    probe_answer_s: Seconds = 30.0
+    """Longest wait for the answer to one probe prompt."""
+
+    stop_grace_s: float = Field(default=30.0, ge=0, le=3600)
+    """Time that running requests get after SIGTERM."""
+
+    @field_validator("instances", "vocab_sizes", mode="before")
+    @classmethod
+    def _read_pairs(cls, text: object) -> object:
+        return read_pairs(text)
+
+    @field_validator("instances")
+    @classmethod
+    def _check_addresses(cls, instances: dict[str, str]) -> dict[str, str]:
+        for name, address in instances.items():
+            if not address.startswith(("http://", "https://")):
+                raise ValueError(f"the address of {name} must begin with http:// or https://")
+        return {name: address.rstrip("/") for name, address in instances.items()}
+
+    @field_validator("vocab_sizes")
+    @classmethod
+    def _check_sizes(cls, sizes: dict[str, str]) -> dict[str, str]:
+        for model, size in sizes.items():
+            if not size.isdigit() or int(size) < 2:  # noqa: PLR2004
+                raise ValueError(f"the size of {model} must be a whole number above 1")
+        return sizes
+
+    @field_validator("fingerprint_key")
+    @classmethod
+    def _check_key(cls, key: SecretStr) -> SecretStr:
+        if len(key.get_secret_value()) < 16:  # noqa: PLR2004
+            raise ValueError("must have 16 characters or more")
+        return key
+
+    @model_validator(mode="after")
+    def _name_the_sidecars_instance(self) -> "AgentSettings":
+        if self.mode == "sidecar" and len(self.instances) != 1:
+            raise ValueError("GATEMESH_AGENT_INSTANCES must name one instance in sidecar mode")
+        return self
+
+    @property
+    def hash_key(self) -> bytes:
+        """The key of the keyed hashes."""
+        return self.fingerprint_key.get_secret_value().encode()
+
+    def vocab_size(self, model: str) -> int | None:
+        """Return the vocabulary size of a model, None when it is not set."""
+        size = self.vocab_sizes.get(model)
+        return int(size) if size else None

@@ -1,0 +1,47 @@
+"""Server-sent events over bytes that arrive split and merged anywhere. Pure."""
+
+import re
+
+# Atomic groups: a lone CRLF must not match as two line ends.
+BOUNDARY = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+LONGEST_BOUNDARY = 4
+
+DONE = b"data: [DONE]\n\n"
+
+
+class EventSplitter:
+    """Cuts a byte stream into events; joined again, events and rest are the stream."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @property
+    def rest(self) -> bytes:
+        """What has arrived of an event that is not complete."""
+        return self._rest
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the events that `data` completes, each with the blank line that ends it."""
+        unsearched = max(len(self._rest) - LONGEST_BOUNDARY + 1, 0)
+        buffer = self._rest + data if self._rest else data
+        events: list[bytes] = []
+        begin = 0
+        for match in BOUNDARY.finditer(buffer, unsearched):
+            if match.end() == len(buffer) and buffer.endswith(b"\r"):
+                # The next byte may be the LF of this CR.
+                break
+            events.append(buffer[begin : match.end()])
+            begin = match.end()
+        self._rest = buffer[begin:]
+        return events
+
+    def take_rest(self) -> bytes:
+        """Return the incomplete event and forget it."""
+        rest, self._rest = self._rest, b""
+        return rest
+
+
+def json_start(event: bytes) -> int:
+    """Return where the JSON object of an event's data begins; -1 when it carries none."""
+    start = event.find(b"{")
+    return start if start > 0 and event[:start].rstrip(b" ").endswith(b"data:") else -1
