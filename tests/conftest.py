@@ -19,11 +19,27 @@ from gatemesh_mesh import nodes, postgres
 from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.suite import FAILED_CHECKS_VARIABLE, REAL_ENGINE_VARIABLE
 from gatemesh_mesh.supervision import Supervision
 
 BROKER_VARIABLE = "GATEMESH_TEST_AMQP_URL"
 MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"
 DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the real engine's tests, with the reason, where `./mesh test` could not install it."""
+    reason = os.environ.get(REAL_ENGINE_VARIABLE)
+    for item in items if reason else ():
+        if item.get_closest_marker("real_engine"):
+            item.add_marker(pytest.mark.skip(reason=f"no real engine: {reason}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Repeat the checks that failed before the tests, where people look: at the end."""
+    if failed := os.environ.get(FAILED_CHECKS_VARIABLE):
+        terminalreporter.section("checks that failed before the tests, see above", red=True)
+        terminalreporter.line(failed, red=True)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ RABBIT_HOMES = ("/usr/lib/rabbitmq/lib", "/opt", "/usr/local/lib/rabbitmq/lib")
 
 FAULTS = (
     (
-        re.compile(r"no space left on device|not enough free space|disk quota", re.I),
+        re.compile(r"no space left on device|enough free space|disk quota", re.I),
         "the disk is full",
         "free some space (rabbitmq-server needs about 100 MB), then run the command again",
     ),

@@ -111,9 +111,9 @@ def render_environment(environment: Mapping[str, str]) -> str:
 
 def _representable(name: str, value: str) -> str:
     # Its reader knows no escape inside quotes, strips both kinds, and cuts a line at " ;" or " #".
-    if any(piece in value for piece in ('"', "\n", " ;", " #")) or value.endswith("'"):
+    if any(piece in value for piece in ('"', "\n", " ;", " #")) or value != value.strip("'"):
         raise MeshError(
-            f"{name} holds a double quote, a line break, ' ;' or ' #', or ends in a quote",
+            f"{name} holds a double quote, a line break, ' ;' or ' #', or begins or ends in a quote",
             f"write {name} without them (percent-encode them in an address)",
         )
     return value

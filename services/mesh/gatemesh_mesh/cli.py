@@ -1,0 +1,159 @@
+"""`./mesh`: the local stack, its demo and its tests, from one command line."""
+
+import importlib
+import os
+import sys
+from contextlib import suppress
+from http.client import HTTPException
+from typing import Annotated
+from xmlrpc.client import Error as XmlRpcError
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gatemesh_mesh import suite
+from gatemesh_mesh.errors import MeshError
+from gatemesh_mesh.foreground import running_stack, stop_everything, stop_requests, watch
+from gatemesh_mesh.options import DemoOptions, StackOptions
+from gatemesh_mesh.plan import StackPlan
+from gatemesh_mesh.postgres import plain_url
+from gatemesh_mesh.progress import ConsoleProgress
+from gatemesh_mesh.stack import REPOSITORY
+from gatemesh_mesh.state import StateFolder, state_folder
+from gatemesh_mesh.supervision import Supervision
+
+INTERRUPTED = 130
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+application = typer.Typer(
+    help="The local gatemesh stack: broker, database, services and engines on this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Engines = Annotated[int, typer.Option(min=1, max=32, help="How many simulated engines to run.")]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65_535, help="Port of the agent; a free one without it.")
+]
+
+
+def main() -> None:
+    """Run the command line; a failure says what is wrong and what to do, without a traceback."""
+    try:
+        application(prog_name="./mesh")
+    except MeshError as error:
+        Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, style="red")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def this_folder() -> StateFolder:
+    """Return the state folder of this run."""
+    return state_folder(os.environ, REPOSITORY)
+
+
+@application.command()
+def up(engines: Engines = 3, agent_port: Port = None) -> None:
+    """Run the whole stack in the foreground; Ctrl-C ends all of it."""
+    console = Console()
+    progress = ConsoleProgress(console)
+    options = StackOptions.from_environment(os.environ, engines, agent_port)
+    with stop_requests(), running_stack(this_folder(), options, progress) as (stack, plan):
+        print_addresses(console, plan)
+        with suppress(KeyboardInterrupt):
+            watch(stack, progress)
+
+
+def print_addresses(console: Console, plan: StackPlan) -> None:
+    """Tell where everything is."""
+    database = plain_url(plan.addresses.database_url)
+    lines = [
+        f"agent (send requests here)  {plan.agent_url}/v1/chat/completions, model: sim",
+        f"broker                      {plan.addresses.amqp_url}",
+        f"broker's pages              {plan.addresses.management_url or '(not ours)'}",
+        f'database                    psql "{database}"',
+        f"logs                        {plan.folder.logs}",
+        "Ctrl-C ends all of it.",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@application.command()
+def down() -> None:
+    """End everything that runs from the state folder, also after the starter was killed."""
+    console = Console()
+    found = stop_everything(this_folder(), ConsoleProgress(console))
+    console.print("Nothing is left running." if found else "Nothing was running.")
+
+
+@application.command()
+def status() -> None:
+    """Show which programs run, and where they answer. Exit code 3 when nothing runs."""
+    console = Console()
+    folder = this_folder()
+    table = Table("program", "state", "process", "up for")
+    try:
+        rows = Supervision(folder).statuses() if folder.run_file.exists() else []
+    except (OSError, HTTPException, XmlRpcError):
+        rows = []
+    if not rows:
+        console.print("Nothing is running; `./mesh up` starts the stack.")
+        raise typer.Exit(3)
+    for row in rows:
+        table.add_row(row.name, row.state.lower(), str(row.pid or ""), f"{row.uptime_s} s")
+    console.print(table)
+    facts = folder.read_run()
+    for name in ("agent_url", "management_url"):
+        console.print(f"{name.removesuffix('_url')}: {facts.get(name)}", highlight=False)
+
+
+@application.command("test", context_settings=PASS_ON)
+def check_and_test(
+    context: typer.Context,
+    *,
+    fast: Annotated[bool, typer.Option("--fast", help="Unit and contract tests only.")] = False,
+    real: Annotated[bool, typer.Option(help="Also run the tests of the real engine.")] = True,
+) -> None:
+    """Check format, types and layers, then run the tests; more arguments go to pytest."""
+    console = Console()
+    failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
+    facts = real_engine_facts(console, wanted=real and not fast)
+    command = suite.pytest_arguments(REPOSITORY, context.args, fast=fast)
+    raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, facts))
+
+
+def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:
+    """Install the real engine where it is wanted; else return why its tests are skipped."""
+    if not wanted:
+        return {suite.REAL_ENGINE_VARIABLE: "not asked for (--fast or --no-real)"}
+    # Imported late: the other commands need nothing of it.
+    from gatemesh_mesh.real_engine import (  # noqa: PLC0415
+        RealEngineUnavailableError,
+        ensure_installed,
+    )
+
+    folder = this_folder()
+    folder.create()
+    try:
+        ensure_installed(folder, ConsoleProgress(console))
+    except RealEngineUnavailableError as error:
+        console.print(f"the real engine's tests are skipped: {error}", markup=False)
+        return {suite.REAL_ENGINE_VARIABLE: error.reason}
+    return {}
+
+
+@application.command()
+def demo(
+    *,
+    sim: Annotated[bool, typer.Option("--sim", help="Simulated engines only.")] = False,
+) -> None:
+    """Break an engine on purpose and show how it is found, isolated, repaired and readmitted."""
+    # Imported late: the other commands need nothing of it.
+    run_demo = importlib.import_module("gatemesh_mesh.demo").run_demo
+    options = DemoOptions(sim=sim, stack=StackOptions.from_environment(os.environ))
+    with stop_requests():
+        raise typer.Exit(run_demo(options))

@@ -1,0 +1,139 @@
+"""What one drill showed: times, errors, and what reached the clients."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from gatemesh_mesh.history import Moment
+from gatemesh_mesh.traffic import Exchange
+
+
+@dataclass(frozen=True)
+class DrillResult:
+    """The facts of one drill; a moment that never came is None."""
+
+    instance: str
+    fault: str
+    began_at: datetime
+    first_bad_token_at: datetime | None
+    ejected_at: datetime | None
+    confirmed_at: datetime | None
+    readmitted_at: datetime | None
+    timeline: Sequence[Moment]
+    exchanges: Sequence[Exchange]
+
+    @property
+    def isolation_s(self) -> float | None:
+        """Seconds from the first bad token to the agents' confirmation that it is out."""
+        return seconds_between(self.first_bad_token_at, self.confirmed_at)
+
+    @property
+    def repair_s(self) -> float | None:
+        """Seconds from the first bad token to the return into rotation."""
+        return seconds_between(self.first_bad_token_at, self.readmitted_at)
+
+    @property
+    def client_errors(self) -> list[Exchange]:
+        """Requests whose client saw an error."""
+        return [one for one in self.exchanges if one.failed]
+
+    @property
+    def other_errors(self) -> list[Exchange]:
+        """Errors of requests that other instances answered."""
+        return [one for one in self.client_errors if one.instance not in ("", self.instance)]
+
+    @property
+    def garbage_chars(self) -> int:
+        """Characters that clients received from the instance while it was bad."""
+        return sum(
+            one.chars_after(self.began_at)
+            for one in self.exchanges
+            if one.instance == self.instance and self._while_bad(one)
+        )
+
+    @property
+    def empty_answers(self) -> int:
+        """Answers of the bad instance that held no text at all."""
+        return sum(
+            not one.text and not one.failed
+            for one in self.exchanges
+            if one.instance == self.instance and self._while_bad(one)
+        )
+
+    @property
+    def complete(self) -> bool:
+        """True when the loop closed: out, and back in rotation without a person."""
+        return self.isolation_s is not None and self.repair_s is not None
+
+    def _while_bad(self, exchange: Exchange) -> bool:
+        ended = exchange.finished_at or exchange.started_at
+        back = self.readmitted_at
+        return ended >= self.began_at and (back is None or exchange.started_at < back)
+
+
+def seconds_between(first: datetime | None, last: datetime | None) -> float | None:
+    """Return the seconds from one moment to another; None when one is missing."""
+    return None if first is None or last is None else (last - first).total_seconds()
+
+
+def show_timeline(console: Console, result: DrillResult) -> None:
+    """Print the history of the drilled instance, timed from the first bad token."""
+    zero = result.first_bad_token_at or result.began_at
+    table = Table(title=f"{result.instance}: {result.fault} (seconds from the first bad token)")
+    for column in ("s", "what", "", "detail"):
+        table.add_column(column, overflow="fold")
+    table.add_row(f"{(result.began_at - zero).total_seconds():+.3f}", "drill", "fault on", "")
+    for moment in result.timeline:
+        offset = (moment.at - zero).total_seconds()
+        table.add_row(f"{offset:+.3f}", moment.kind, moment.what, moment.detail or "")
+    console.print(table)
+
+
+def show_summary(console: Console, results: Sequence[DrillResult]) -> None:
+    """Print one line per drill, and the medians."""
+    table = Table(title="Drills")
+    for column in (
+        "fault",
+        "instance",
+        "out of rotation",
+        "back in rotation",
+        "requests",
+        "client errors",
+        "errors elsewhere",
+        "garbage characters",
+        "empty answers",
+    ):
+        table.add_column(column)
+    for one in results:
+        table.add_row(
+            one.fault,
+            one.instance,
+            in_seconds(one.isolation_s),
+            in_seconds(one.repair_s),
+            *map(
+                str,
+                (
+                    len(one.exchanges),
+                    len(one.client_errors),
+                    len(one.other_errors),
+                    one.garbage_chars,
+                    one.empty_answers,
+                ),
+            ),
+        )
+    console.print(table)
+    isolation = [one.isolation_s for one in results if one.isolation_s is not None]
+    if isolation:
+        console.print(
+            f"out of rotation after the first bad token: median {median(isolation):.3f} s, "
+            f"worst {max(isolation):.3f} s, of {len(results)} drills"
+        )
+
+
+def in_seconds(value: float | None) -> str:
+    """Word a duration."""
+    return "never" if value is None else f"{value:.3f} s"

@@ -1,0 +1,175 @@
+"""What a local stack is made of: engines, services, and the settings each of them gets."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gatemesh_mesh.ports import LOOPBACK
+from gatemesh_mesh.programs import ProgramSpec
+from gatemesh_mesh.state import StateFolder
+
+POOL = "default"
+MODEL_VERSION = "sim-1"
+ENGINE_GRACE_S = 60
+SERVICES = ("health_manager", "executor", "agent")
+"""In the order in which they are started."""
+
+SERVICE_PORTS = ("agent", "agent_admin", "health_manager_admin", "executor_admin")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine of the stack: how it is run, and where it answers."""
+
+    instance_id: str
+    base_url: str
+    program: ProgramSpec
+    pool: str = POOL
+    model_version: str = MODEL_VERSION
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the broker and the database of a stack are, and who may use them."""
+
+    amqp_url: str
+    database_url: str
+    management_url: str | None
+    """None when the broker is not ours."""
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """A whole stack, before anything of it runs."""
+
+    folder: StateFolder
+    addresses: Addresses
+    ports: Mapping[str, int]
+    engines: Sequence[Engine]
+    supervisor_url: str
+    supervisor_user: str
+    supervisor_password: str
+    fingerprint_key: str
+    policy_file: Path | None
+
+    @property
+    def agent_url(self) -> str:
+        """Where clients send their requests."""
+        return f"http://{LOOPBACK}:{self.ports['agent']}"
+
+    @property
+    def instances_file(self) -> Path:
+        """The list of engines that the executor reads."""
+        return self.folder.root / "instances.toml"
+
+    def readiness_url(self, service: str) -> str:
+        """Where a service says whether it is ready."""
+        return f"http://{LOOPBACK}:{self.ports[f'{service}_admin']}/readyz"
+
+
+def simulated_engines(folder: StateFolder, ports: Sequence[int]) -> list[Engine]:
+    """Return one simulated engine per port."""
+    return [_simulated(folder, f"engine-{number}", port) for number, port in enumerate(ports)]
+
+
+def _simulated(folder: StateFolder, name: str, port: int) -> Engine:
+    options = {
+        "name": name,
+        "port": str(port),
+        "model": "sim",
+        "tokens-per-s": "60",
+        "time-to-first-token-s": "0.02",
+        "shutdown-timeout": str(ENGINE_GRACE_S),
+        "chaos-file": str(folder.root / "drills" / f"{name}.json"),
+    }
+    flags = [part for flag, value in options.items() for part in (f"--{flag}", value)]
+    argv = (sys.executable, "-m", "gatemesh_engine_sim", *flags)
+    return Engine(name, f"http://{LOOPBACK}:{port}", engine_program(folder, name, argv))
+
+
+def engine_program(
+    folder: StateFolder,
+    name: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+) -> ProgramSpec:
+    """Return an engine as a program: SIGTERM to the server alone, SIGKILL to its whole group.
+
+    It is never started again by supervisord: a dead engine exits with code 0, and only the
+    executor may start it, through probation.
+    """
+    return ProgramSpec(
+        name=name,
+        argv=tuple(argv),
+        log_file=folder.logs / f"{name}.log",
+        environment=environment or {},
+        cwd=folder.root,
+        stop_wait_s=ENGINE_GRACE_S,
+    )
+
+
+def service_programs(plan: StackPlan) -> list[ProgramSpec]:
+    """Return our services as programs, in the order in which they are started."""
+    environments = service_environment(plan)
+    return [
+        ProgramSpec(
+            name=service,
+            argv=(sys.executable, "-m", f"gatemesh_{service}"),
+            log_file=plan.folder.logs / f"{service}.log",
+            environment=environments[service],
+            cwd=plan.folder.root,
+            restarts=True,
+        )
+        for service in SERVICES
+    ]
+
+
+def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
+    """Return the settings of each service; the one place that knows them all."""
+    shared = {"GATEMESH_AMQP_URL": plan.addresses.amqp_url}
+    ports = plan.ports
+    manager = {
+        "GATEMESH_DATABASE_URL": plan.addresses.database_url,
+        "GATEMESH_HEALTH_MANAGER_ADMIN_PORT": str(ports["health_manager_admin"]),
+    }
+    if plan.policy_file:
+        manager["GATEMESH_HEALTH_MANAGER_POLICY_FILE"] = str(plan.policy_file)
+    executor = {
+        "GATEMESH_EXECUTOR_SUPERVISOR_URL": plan.supervisor_url,
+        "GATEMESH_EXECUTOR_SUPERVISOR_USER": plan.supervisor_user,
+        "GATEMESH_EXECUTOR_SUPERVISOR_PASSWORD": plan.supervisor_password,
+        "GATEMESH_EXECUTOR_INSTANCES_FILE": str(plan.instances_file),
+        "GATEMESH_EXECUTOR_ADMIN_PORT": str(ports["executor_admin"]),
+    }
+    agent = {
+        "GATEMESH_AGENT_ID": "agent-0",
+        "GATEMESH_AGENT_POOL": POOL,
+        "GATEMESH_AGENT_MODE": "gateway",
+        "GATEMESH_AGENT_HOST": LOOPBACK,
+        "GATEMESH_AGENT_PORT": str(ports["agent"]),
+        "GATEMESH_AGENT_ADMIN_PORT": str(ports["agent_admin"]),
+        "GATEMESH_AGENT_INSTANCES": ",".join(
+            f"{engine.instance_id}={engine.base_url}" for engine in plan.engines
+        ),
+        "GATEMESH_AGENT_SPOOL_DIR": str(plan.folder.spool / "agent-0"),
+        "GATEMESH_AGENT_FINGERPRINT_KEY": plan.fingerprint_key,
+    }
+    own = {"health_manager": manager, "executor": executor, "agent": agent}
+    return {service: shared | settings for service, settings in own.items()}
+
+
+def render_instances(engines: Sequence[Engine]) -> str:
+    """Return the executor's list of instances, as TOML."""
+    return "\n".join(_render_instance(engine) for engine in engines)
+
+
+def _render_instance(engine: Engine) -> str:
+    fields = {
+        "instance_id": engine.instance_id,
+        "pool": engine.pool,
+        "base_url": engine.base_url,
+        "program": engine.program.name,
+        "model_version": engine.model_version,
+    }
+    return "\n".join(["[[instances]]", *(f'{key} = "{text}"' for key, text in fields.items()), ""])

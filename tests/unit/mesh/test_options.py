@@ -1,0 +1,20 @@
+"""Existing servers come from the environment."""
+
+from gatemesh_mesh.options import DemoOptions, StackOptions
+
+
+def test_existing_servers_are_taken() -> None:
+    """Both settings win over the private servers."""
+    environment = {"GATEMESH_AMQP_URL": "amqp://x/", "GATEMESH_DATABASE_URL": "postgresql://y/z"}
+    options = StackOptions.from_environment(environment, 2, 8000)
+    assert options == StackOptions(2, 8000, "amqp://x/", "postgresql://y/z")
+
+
+def test_an_empty_setting_is_none() -> None:
+    """`GATEMESH_AMQP_URL=` means the private broker."""
+    assert StackOptions.from_environment({"GATEMESH_AMQP_URL": ""}).amqp_url is None
+
+
+def test_the_demo_is_real_unless_told_otherwise() -> None:
+    """`./mesh demo` shows the real engine."""
+    assert not DemoOptions().sim

@@ -1,0 +1,76 @@
+"""Every service gets the settings it needs, and engines keep their own stop rules."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gatemesh_mesh.plan import (
+    SERVICE_PORTS,
+    SERVICES,
+    Addresses,
+    StackPlan,
+    render_instances,
+    service_environment,
+    service_programs,
+    simulated_engines,
+)
+from gatemesh_mesh.state import StateFolder
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> StackPlan:
+    """Return a plan with two simulated engines."""
+    folder = StateFolder(tmp_path)
+    return StackPlan(
+        folder=folder,
+        addresses=Addresses("amqp://a/", "postgresql+psycopg://b/c", None),
+        ports={name: 9000 + number for number, name in enumerate(SERVICE_PORTS)},
+        engines=simulated_engines(folder, [8001, 8002]),
+        supervisor_url="unix:///s.sock",
+        supervisor_user="u",
+        supervisor_password="p",
+        fingerprint_key="k",
+        policy_file=tmp_path / "policy.toml",
+    )
+
+
+def test_every_service_has_the_broker_and_its_own_settings_only(plan: StackPlan) -> None:
+    """A service sees no other service's secrets."""
+    environments = service_environment(plan)
+    assert set(environments) == set(SERVICES)
+    for service, settings in environments.items():
+        assert settings["GATEMESH_AMQP_URL"] == "amqp://a/"
+        others = {f"GATEMESH_{other.upper()}_" for other in SERVICES if other != service}
+        assert not any(name.startswith(tuple(others)) for name in settings)
+    assert "GATEMESH_DATABASE_URL" not in environments["agent"]
+
+
+def test_the_agent_starts_with_the_engines(plan: StackPlan) -> None:
+    """Requests flow before the first routing table arrives."""
+    agent = service_environment(plan)["agent"]
+    assert agent["GATEMESH_AGENT_INSTANCES"] == (
+        "engine-0=http://127.0.0.1:8001,engine-1=http://127.0.0.1:8002"
+    )
+    assert plan.agent_url == "http://127.0.0.1:9000"
+
+
+def test_the_executor_s_list_is_toml(plan: StackPlan) -> None:
+    """The executor acts on the programs that the stack runs."""
+    found = tomllib.loads(render_instances(plan.engines))["instances"]
+    assert [one["program"] for one in found] == ["engine-0", "engine-1"]
+    assert set(found[0]) == {"instance_id", "pool", "base_url", "program", "model_version"}
+
+
+def test_a_dead_engine_stays_dead_and_a_dead_service_does_not(plan: StackPlan) -> None:
+    """Only the executor starts engines, through probation."""
+    assert not any(engine.program.restarts for engine in plan.engines)
+    assert all(engine.program.stop_wait_s == 60 for engine in plan.engines)
+    assert all(program.restarts for program in service_programs(plan))
+
+
+def test_no_policy_file_means_the_defaults(plan: StackPlan) -> None:
+    """The health manager's own defaults hold."""
+    manager = service_environment(plan)["health_manager"]
+    assert manager["GATEMESH_HEALTH_MANAGER_POLICY_FILE"].endswith("policy.toml")
+    assert plan.readiness_url("agent") == "http://127.0.0.1:9001/readyz"
