@@ -1,11 +1,16 @@
 """The executor as a process, over a real broker, on real processes."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+import aiohttp
 import pytest
+from aio_pika import Message
 
+from gatemesh_common.broker import COMMANDS, DEAD_LETTERS
 from gatemesh_common.messages import (
+    CONTROL,
     DrainInstance,
     EjectInstance,
     InstanceCommand,
@@ -286,3 +291,66 @@ async def test_a_platform_that_comes_back_is_used(
     report = await manager.report_of(command)
     assert report.outcome is ReportOutcome.SUCCEEDED
     assert len(manager.lives()) <= 1
+
+
+async def test_a_poison_command_becomes_a_dead_letter(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """It is kept with its reason, and the next command is obeyed."""
+    platform.start()
+    executor.start()
+    body = Message(b'{"action": "explode"}', content_type="application/json", message_id="poison")
+    await manager.publisher.publish_raw(body, CONTROL, "command.v1.explode.demo.x", mandatory=True)
+    assert (await manager.report_of(await manager.order(EjectInstance))).reason == ""
+    queue = await (await manager.publisher.channel()).declare_queue(DEAD_LETTERS, passive=True)
+    letter = await queue.get(timeout=10)
+    assert letter is not None
+    assert (letter.message_id, letter.headers["x-gatemesh-queue"]) == ("poison", COMMANDS.name)
+    await letter.ack()
+
+
+async def test_readiness_follows_the_platform(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """Not ready without supervisord, ready with it; SIGTERM ends it with code 0."""
+    process = executor.start()
+    page = f"http://127.0.0.1:{platform.ports['admin']}/readyz"
+    await until_page(page, 503, "backend")
+    platform.start()
+    await until_page(page, 200, "ready")
+    process.terminate()
+    assert await until_exit(process) == 0
+
+
+async def test_wrong_settings_are_told_at_the_start(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """A person reads them; a restart would not help."""
+    platform.start()
+    executor._environment["GATEMESH_EXECUTOR_GRACE_S"] = "90"
+    assert await until_exit(executor.start()) == 2
+    executor._environment["GATEMESH_EXECUTOR_INSTANCES_FILE"] = "/nowhere.toml"
+    assert await until_exit(executor.start()) == 2
+
+
+async def test_a_broker_that_is_away_is_waited_for(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """The service never ends in a crash loop over it."""
+    platform.start()
+    executor._environment["GATEMESH_AMQP_URL"] = "amqp://guest:guest@127.0.0.1:1/"
+    process = executor.start()
+    page = f"http://127.0.0.1:{platform.ports['admin']}/readyz"
+    await until_page(page, 503, "broker, consumer")
+    assert process.poll() is None
+
+
+async def until_page(url: str, status: int, text: str) -> None:
+    """Wait until a page of the admin port answers like this."""
+    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+        while True:
+            with suppress(aiohttp.ClientError):
+                async with session.get(url) as response:
+                    if (response.status, await response.text()) == (status, text):
+                        return
+            await asyncio.sleep(0.05)
