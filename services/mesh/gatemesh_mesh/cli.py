@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gatemesh_mesh import suite
+from gatemesh_mesh.drills import FAULTS
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.foreground import running_stack, stop_everything, stop_requests, watch
 from gatemesh_mesh.options import DemoOptions, StackOptions
@@ -150,10 +151,22 @@ def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:
 def demo(
     *,
     sim: Annotated[bool, typer.Option("--sim", help="Simulated engines only.")] = False,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help=f"What to break, once per option: {', '.join(FAULTS)}. Default: nan."),
+    ] = None,
+    drills: Annotated[int, typer.Option(min=1, max=50, help="How often to go through them.")] = 1,
 ) -> None:
     """Break an engine on purpose and show how it is found, isolated, repaired and readmitted."""
     # Imported late: the other commands need nothing of it.
     run_demo = importlib.import_module("gatemesh_mesh.demo").run_demo
-    options = DemoOptions(sim=sim, stack=StackOptions.from_environment(os.environ))
+    faults = tuple(fault or ("nan",)) * drills
+    unknown = sorted(set(faults) - set(FAULTS))
+    if unknown:
+        raise MeshError(
+            f"--fault: {', '.join(unknown)} is unknown", f"use one of {', '.join(FAULTS)}"
+        )
+    stack = StackOptions.from_environment(os.environ, engine_count=2)
+    options = DemoOptions(sim=sim, faults=faults, stack=stack)
     with stop_requests():
-        raise typer.Exit(run_demo(options))
+        raise typer.Exit(run_demo(options, this_folder()))

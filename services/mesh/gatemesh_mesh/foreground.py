@@ -10,10 +10,10 @@ from xmlrpc.client import Error as XmlRpcError
 
 from gatemesh_mesh.errors import MeshError, ProgramFailedError
 from gatemesh_mesh.options import StackOptions
-from gatemesh_mesh.plan import StackPlan
+from gatemesh_mesh.plan import StackPlan, simulated_engines
 from gatemesh_mesh.processes import end_all, identify, send
 from gatemesh_mesh.progress import Progress
-from gatemesh_mesh.stack import Stack, clear_leftovers
+from gatemesh_mesh.stack import MakeEngines, Stack, clear_leftovers
 from gatemesh_mesh.state import StateFolder
 from gatemesh_mesh.supervision import Supervision
 from gatemesh_mesh.waiting import wait_until
@@ -40,7 +40,10 @@ def stop_requests() -> Iterator[None]:
 
 @contextmanager
 def running_stack(
-    folder: StateFolder, options: StackOptions, progress: Progress
+    folder: StateFolder,
+    options: StackOptions,
+    progress: Progress,
+    make_engines: MakeEngines = simulated_engines,
 ) -> Iterator[tuple[Stack, StackPlan]]:
     """Hold the folder and run a stack while the block runs; a second Ctrl-C kills at once.
 
@@ -51,7 +54,7 @@ def running_stack(
     with folder.hold():
         stack = Stack(folder, options, progress)
         try:
-            yield stack, stack.start()
+            yield stack, stack.start(make_engines)
         finally:
             close_or_kill(stack)
 

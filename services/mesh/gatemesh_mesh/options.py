@@ -37,4 +37,6 @@ class DemoOptions:
 
     sim: bool = False
     """Simulated engines only, even where the real one can run."""
+    faults: tuple[str, ...] = ("nan",)
+    """One drill each, in this order."""
     stack: StackOptions = field(default_factory=StackOptions)
