@@ -1,6 +1,6 @@
 """The engines of the demo: real ones where they can run, simulated ones else."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gatemesh_mesh.engine_machine import pick_cores, usable_cores
 from gatemesh_mesh.plan import Engine, engine_program, simulated_engines
@@ -22,7 +22,11 @@ SIMULATED_MODEL = "sim"
 
 
 def choose_engines(
-    folder: StateFolder, progress: Progress, *, simulated: bool
+    folder: StateFolder,
+    progress: Progress,
+    *,
+    simulated: bool,
+    install: Callable[[StateFolder, Progress], EngineLayout] = ensure_installed,
 ) -> tuple[MakeEngines, str]:
     """Return what makes the engines, and the name under which they serve their model.
 
@@ -30,7 +34,7 @@ def choose_engines(
     """
     if not simulated:
         try:
-            layout = ensure_installed(folder, progress)
+            layout = install(folder, progress)
         except RealEngineUnavailableError as error:
             progress.note(f"The real engine cannot run here: {error}")
             progress.note("The demo goes on with simulated engines.")

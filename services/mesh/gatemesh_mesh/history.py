@@ -33,7 +33,6 @@ FROM commands_v1, jsonb_array_elements(steps) AS step
 WHERE instance_id = %(instance)s AND action IN ('eject', 'drain') AND issued_at >= %(since)s
     AND step ->> 'step' = 'confirmed'"""
 
-VIEWS_READY = "SELECT count(*) FROM pg_views WHERE viewname = 'timeline_v1'"
 
 
 @dataclass(frozen=True)
