@@ -20,5 +20,5 @@ def configure_logging(service: str, level: str = "INFO") -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     # Connection libraries log a stack trace per reconnect; our own events say it once.
-    for noisy in ("aiormq", "aio_pika", "faststream"):
+    for noisy in ("aiormq", "aio_pika", "faststream", "alembic"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, root.level))

@@ -13,6 +13,8 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gatemesh_common.clock import Clock
+from gatemesh_common.consuming import retry_passing_faults
+from gatemesh_common.database import transaction
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.inbox import METADATA
 from gatemesh_common.messages import Message
@@ -35,7 +37,7 @@ OUTBOX = Table(
     Column("available_at", DateTime(timezone=True), nullable=False, index=True),
 )
 
-REFUSED_DELAY = timedelta(seconds=5)
+REFUSED_DELAY = timedelta(seconds=2)
 
 
 async def enqueue(
@@ -93,17 +95,19 @@ class Relay:
         """Relay until cancelled; wakes by itself every `idle_s` seconds for delayed messages."""
         while True:
             self._woken.clear()
-            sent = await self.relay_once()
-            if sent == 0:
+            if await retry_passing_faults(self.relay_once) == 0:
                 await self._wait(idle_s)
 
     async def relay_once(self) -> int:
         """Send one batch; return how many were confirmed.
 
         The rows stay locked while they are sent, so that two relays never send the same one.
+
+        Raises:
+            DatabaseUnavailableError: rows that were sent may be sent again.
         """
         now = self._clock()
-        async with self._engine.begin() as connection:
+        async with transaction(self._engine) as connection:
             due = (
                 select(OUTBOX)
                 .where(OUTBOX.c.available_at <= now)

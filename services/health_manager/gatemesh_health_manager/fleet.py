@@ -26,9 +26,13 @@ class Fleet:
     def __init__(
         self, policy: Policy, pools: Iterable[PoolRecord], records: Iterable[InstanceRecord]
     ) -> None:
-        self._policy = policy
+        self.policy = policy
         self.pools = {pool.pool: pool for pool in pools}
         self.records = {record.instance_id: record for record in records}
+        self.loaded = dict(self.pools)
+        """Pools as they were at first, to tell which have changed."""
+        self.stored = dict(self.records)
+        """Records as they were at first."""
         self.changed_routing: set[str] = set()
 
     def register(self, instance_id: str, pool: str, now: datetime) -> InstanceRecord:
@@ -68,7 +72,7 @@ class Fleet:
             facts,
             event,
             self.facts_of(before.pool),
-            policy=self._policy.for_pool(before.pool),
+            policy=self.policy.for_pool(before.pool),
             now=now,
         )
         self.records[instance_id] = decision.record

@@ -21,7 +21,7 @@ def on_verdict(case: Case, verdict: Verdict, facts: Facts) -> None:
         return
     if answers_ticket(case.record, verdict):
         on_probe_result(case, verdict)
-    elif is_evidence(case, verdict):
+    elif is_failure_of_present_life(case.record, verdict):
         on_failure(case, verdict, facts)
 
 
@@ -41,10 +41,14 @@ def answers_ticket(record: InstanceRecord, verdict: Verdict) -> bool:
     )
 
 
-def is_evidence(case: Case, verdict: Verdict) -> bool:
-    """True for a failure that no earlier decision has answered yet."""
-    since = case.record.evidence_since
-    return verdict.outcome is Outcome.FAILED and (since is None or verdict.timestamp > since)
+def is_failure_of_present_life(record: InstanceRecord, verdict: Verdict) -> bool:
+    """True for a failure of the present life that no earlier decision has answered yet."""
+    since = record.evidence_since
+    return (
+        verdict.outcome is Outcome.FAILED
+        and is_about_present_life(record, verdict)
+        and (since is None or verdict.timestamp > since)
+    )
 
 
 def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from gatemesh_common.errors import GatemeshError
+from gatemesh_common.errors import SettingsError
 from gatemesh_common.messages import CheckLevel
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -18,15 +18,15 @@ Points = Annotated[float, Field(ge=0, le=100)]
 
 
 DEFAULT_POINTS: dict[CheckLevel, float] = {
-    CheckLevel.L1: 7.0,
-    CheckLevel.L2: 7.0,
+    CheckLevel.L1: 5.0,
+    CheckLevel.L2: 5.0,
     CheckLevel.L3: 15.0,
     CheckLevel.L4: 10.0,
     CheckLevel.L5: 20.0,
 }
 
 
-class PolicyError(GatemeshError):
+class PolicyError(SettingsError):
     """The policy file cannot be used; names the key, its line and what it must be."""
 
 
@@ -43,7 +43,7 @@ class ScorePolicy(Section):
     """Time in which half of what the score lost is healed."""
     suspect_below: Points = 60.0
     clear_above: Points = 80.0
-    readmit_score: Points = 85.0
+    readmit_score: Points = 90.0
     """Score of an instance that comes back from probation."""
     weight_floor: float = Field(default=0.1, gt=0, le=1)
     """Least routing weight of an instance in rotation."""

@@ -1,0 +1,65 @@
+"""What a decision tells the world: commands to the executor, events to whoever listens."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from gatemesh_common.messages import IncidentChanged, Message, StateChanged
+from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.routing import routing_table
+
+Due = tuple[Message, datetime]
+"""A message and the moment from which it may be sent."""
+
+
+def announcements(
+    fleet: Fleet, decisions: Iterable[Decision], policy_version: str, now: datetime
+) -> list[Due]:
+    """Return every message of some decisions; the routing tables first, they keep clients safe."""
+    messages: list[Due] = [
+        (routing_table(pool, fleet.versions[pool], fleet.members(pool), now), now)
+        for pool in sorted(fleet.changed_routing)
+    ]
+    for decision in decisions:
+        messages += [(order.command, order.available_at) for order in decision.commands]
+        messages += [(event, now) for event in state_events(decision, now)]
+        messages += [(event, now) for event in incident_events(decision, policy_version, now)]
+    return messages
+
+
+def state_events(decision: Decision, now: datetime) -> list[StateChanged]:
+    """Return one event per transition."""
+    return [
+        StateChanged(
+            timestamp=now,
+            instance_id=decision.record.instance_id,
+            pool=decision.record.pool,
+            incarnation=step.incarnation,
+            before=step.before,
+            after=step.after,
+            trigger=step.trigger,
+            incident_id=step.incident_id,
+            score=round(step.score, 1),
+        )
+        for step in decision.transitions
+    ]
+
+
+def incident_events(
+    decision: Decision, policy_version: str, now: datetime
+) -> list[IncidentChanged]:
+    """Return one event per incident that opened, changed or ended."""
+    return [
+        IncidentChanged(
+            timestamp=now,
+            instance_id=decision.record.instance_id,
+            pool=decision.record.pool,
+            incident_id=incident.incident_id,
+            incarnation=incident.incarnation,
+            condition=incident.condition,
+            status=incident.status,
+            reason=incident.reason,
+            policy_version=policy_version,
+        )
+        for incident in decision.incidents
+    ]

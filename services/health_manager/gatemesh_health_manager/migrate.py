@@ -1,0 +1,83 @@
+"""Brings the database's schema to the version that this manager needs."""
+
+import logging
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from psycopg.errors import Diagnostic
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from gatemesh_common.database import with_driver
+from gatemesh_common.errors import DatabaseUnavailableError, SettingsError
+
+log = logging.getLogger(__name__)
+
+
+def find_migrations(folder: Path | None) -> Path:
+    """Return the folder of the migrations: the given one, else the checkout's or the wheel's.
+
+    Raises:
+        SettingsError: none of them holds migrations.
+    """
+    package = Path(__file__).resolve().parent
+    candidates = [folder] if folder else [package / "migrations", package.parents[2] / "migrations"]
+    for candidate in candidates:
+        if (candidate / "env.py").is_file():
+            return candidate
+    raise SettingsError(
+        "no migrations found; set GATEMESH_HEALTH_MANAGER_MIGRATIONS_DIR to the folder "
+        "`migrations` of the release"
+    )
+
+
+def config_for(folder: Path) -> Config:
+    """Return Alembic's settings, without an ini file."""
+    config = Config()
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    return config
+
+
+def upgrade(database_url: str, folder: Path, revision: str = "head") -> str:
+    """Migrate the database and return the version reached.
+
+    Raises:
+        DatabaseUnavailableError: the database did not answer.
+    """
+    engine = create_engine(with_driver(database_url), connect_args={"connect_timeout": 10})
+    event.listen(engine, "connect", _log_notices)
+    try:
+        with engine.connect() as connection:
+            config = config_for(folder)
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+            connection.commit()
+            return current_version(connection) or ""
+    except OperationalError as error:
+        raise DatabaseUnavailableError(f"database: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def current_version(connection: Connection) -> str | None:
+    """Return the version of the schema in a database; None when it is empty."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def head_version(folder: Path) -> str:
+    """Return the version that the migrations lead to."""
+    return ScriptDirectory.from_config(config_for(folder)).get_current_head() or ""
+
+
+def _log_notices(connection: psycopg.Connection[object], _record: object) -> None:
+    """Show the server's warnings, such as a role that could not be made."""
+
+    def show(diagnostic: Diagnostic) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING":
+            log.warning("migration_warning", extra={"warning": diagnostic.message_primary})
+
+    connection.add_notice_handler(show)

@@ -1,0 +1,45 @@
+"""What the health manager reads from its environment."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+from gatemesh_common.settings import ServiceSettings
+
+
+class HealthManagerSettings(ServiceSettings):
+    """Settings of the health manager; its rules are in the policy file."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEMESH_HEALTH_MANAGER_")
+
+    database_url: str = Field(
+        validation_alias="GATEMESH_DATABASE_URL",
+        pattern=r"^postgres(ql)?(\+psycopg)?://",
+        repr=False,
+    )
+    """Database address, `postgresql://user:password@host:port/database`."""
+
+    policy_file: Path | None = None
+    """The rules, `policy.toml`; without it the defaults hold."""
+
+    migrations_dir: Path | None = None
+    """Folder of the migrations; without it the one beside the package."""
+
+    admin_port: int = Field(default=9102, ge=0, le=65535)
+    """Port of metrics, liveness and readiness; 0 takes any free one."""
+
+    prefetch: int = Field(default=500, ge=1, le=10_000)
+    """Messages that one queue may have under way here."""
+
+    tick_s: float = Field(default=1.0, gt=0, le=60)
+    """Seconds between two looks at what is overdue."""
+
+    heartbeat_s: float = Field(default=2.0, gt=0, le=60)
+    """Seconds between two repetitions of the routing tables."""
+
+    inbox_keep_h: float = Field(default=72.0, ge=1, le=8760)
+    """Hours for which ids of handled messages are kept; longer than any redelivery takes."""
+
+    database_deadline_s: float = Field(default=10.0, gt=0, le=120)
+    """Longest wait for one answer of the database, in seconds."""

@@ -1,0 +1,248 @@
+"""The transaction around deciding: see once, lock, load, decide, write down, announce."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gatemesh_common.clock import Clock
+from gatemesh_common.database import transaction
+from gatemesh_common.errors import DatabaseUnavailableError
+from gatemesh_common.inbox import first_seen, forget_before
+from gatemesh_common.messages import (
+    ActionRequest,
+    CommandReport,
+    InstanceObserved,
+    Message,
+    RequestRejected,
+    RoutingTable,
+    StepFinished,
+    TelemetryWindow,
+    Verdict,
+    derived_id,
+)
+from gatemesh_common.outbox import enqueue
+from gatemesh_health_manager import store_fleet, store_verdicts
+from gatemesh_health_manager.announce import announcements
+from gatemesh_health_manager.facts import NO_FACTS, Facts
+from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import Decision, Tick
+from gatemesh_health_manager.routing import routing_table
+from gatemesh_health_manager.store_rows import (
+    Row,
+    rejected_row,
+    report_row,
+    request_row,
+    step_row,
+    telemetry_row,
+)
+from gatemesh_health_manager.store_tables import (
+    COMMAND_REPORTS,
+    COMMAND_STEPS,
+    REJECTED_REQUESTS,
+    REQUESTS,
+    TELEMETRY_WINDOWS,
+)
+
+APP_ID = "health_manager"
+PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
+    CommandReport: (COMMAND_REPORTS, report_row),
+    StepFinished: (COMMAND_STEPS, step_row),
+    RequestRejected: (REJECTED_REQUESTS, rejected_row),
+    TelemetryWindow: (TELEMETRY_WINDOWS, telemetry_row),
+}
+"""Messages that are written down as they are."""
+
+DEFAULT_POOL = "default"
+Decidable = Verdict | CommandReport | InstanceObserved
+
+
+class InstanceMovedError(DatabaseUnavailableError):
+    """An instance changed its pool between looking and locking; the next try sees it."""
+
+
+class Store:
+    """Applies messages to the database: all that one transaction changes, or nothing.
+
+    Every method raises `DatabaseUnavailableError` when nothing was changed and a later try can
+    help, and `DataRefusedError` when the database refuses the data.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        policy: Policy,
+        clock: Clock,
+        announced: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._clock = clock
+        self._announced = announced
+        """Called after a commit that left messages in the outbox."""
+
+    async def register_policy(self) -> None:
+        """Write down the rules that decisions from now on refer to."""
+        async with transaction(self._engine) as connection:
+            await store_fleet.save_policy(connection, self._policy, self._clock())
+
+    async def apply_verdicts(self, queue: str, verdicts: Sequence[Verdict]) -> None:
+        """Store verdicts and decide about them, each once whatever is delivered again."""
+        async with self._deciding() as work:
+            fresh = await work.unseen(queue, verdicts)
+            await work.load({verdict.instance_id: verdict.pool for verdict in fresh})
+            facts = await work.store_verdicts(fresh)
+            for verdict in fresh:
+                work.decide(verdict.instance_id, verdict, facts.get(verdict.instance_id, NO_FACTS))
+
+    async def apply_records(self, queue: str, messages: Sequence[Message]) -> None:
+        """Write down messages that nothing is decided about."""
+        async with self._deciding() as work:
+            await work.store_records(await work.unseen(queue, messages))
+
+    async def apply_event(self, queue: str, event: CommandReport | InstanceObserved) -> None:
+        """Decide about one report or observation."""
+        async with self._deciding() as work:
+            if await work.unseen(queue, [event]):
+                await work.store_records([event])
+                await work.load({event.instance_id: event.pool})
+                work.decide(event.instance_id, event)
+
+    async def apply_request(self, queue: str, request: ActionRequest) -> None:
+        """Follow or refuse an operator's request, and write down which."""
+        async with self._deciding() as work:
+            if await work.unseen(queue, [request]):
+                await work.answer(request)
+
+    async def tick(self) -> None:
+        """Let time pass for every instance."""
+        async with self._deciding() as work:
+            await work.load_all()
+            work.tick()
+
+    async def routing_tables(self) -> list[RoutingTable]:
+        """Return the present table of every pool."""
+        async with transaction(self._engine) as connection:
+            fleet = await store_fleet.read_all(connection, self._policy)
+        now = self._clock()
+        return [
+            routing_table(pool, version, fleet.members(pool), now)
+            for pool, version in fleet.versions.items()
+            if version > 0
+        ]
+
+    async def forget_inbox(self, older_than: timedelta) -> int:
+        """Delete ids of messages that cannot come again; return how many."""
+        async with transaction(self._engine) as connection:
+            return await forget_before(connection, self._clock() - older_than)
+
+    @asynccontextmanager
+    async def _deciding(self) -> AsyncIterator["Work"]:
+        async with transaction(self._engine) as connection:
+            work = Work(connection, self._policy, self._clock())
+            yield work
+            await work.finish()
+        if work.announced:
+            self._announced()
+
+
+class Work:
+    """One open transaction, the records it has locked, and the decisions taken in it."""
+
+    def __init__(self, connection: AsyncConnection, policy: Policy, now: datetime) -> None:
+        self._connection = connection
+        self._policy = policy
+        self._now = now
+        self._fleet = Fleet(policy, (), ())
+        self._decisions: list[Decision] = []
+        self.announced = False
+
+    async def unseen(self, queue: str, messages: Sequence[Any]) -> list[Any]:
+        """Return the messages that were never handled, each id once, in their order."""
+        ids = [message.message_id for message in messages]
+        fresh = await first_seen(self._connection, queue, ids, self._now)
+        once = {message.message_id: message for message in messages}
+        return [message for id_, message in once.items() if id_ in fresh]
+
+    async def load(self, pools_by_instance: dict[str, str | None]) -> None:
+        """Lock the pools of some instances; register instances never heard of."""
+        names = sorted(pools_by_instance)
+        known = await store_fleet.pools_of(self._connection, names)
+        homes = {name: pools_by_instance[name] or known.get(name, DEFAULT_POOL) for name in names}
+        await self._lock({*homes.values(), *known.values()}, known)
+        for name, pool in homes.items():
+            self._fleet.register(name, pool, self._now)
+
+    async def load_known(self, names: set[str]) -> None:
+        """Lock the pools of those of some instances that are known."""
+        known = await store_fleet.pools_of(self._connection, names)
+        await self._lock(set(known.values()), known)
+
+    async def _lock(self, pools: set[str], expected: Collection[str]) -> None:
+        self._fleet = await store_fleet.lock_pools(self._connection, self._policy, pools)
+        for name in expected:
+            if name not in self._fleet.records:
+                raise InstanceMovedError(f"{name} changed its pool just now")
+
+    async def load_all(self) -> None:
+        """Lock every pool."""
+        self._fleet = await store_fleet.lock_all(self._connection, self._policy)
+
+    async def store_verdicts(self, verdicts: Sequence[Verdict]) -> dict[str, Facts]:
+        """Insert verdicts and return the facts around them, by instance."""
+        return await store_verdicts.insert_and_count(
+            self._connection, self._policy, self._fleet, verdicts, self._now
+        )
+
+    async def store_records(self, messages: Sequence[Message]) -> None:
+        """Insert messages that are written down as they are."""
+        for kind, (table, row_of) in PLAIN_RECORDS.items():
+            rows = [row_of(message) for message in messages if isinstance(message, kind)]
+            await store_fleet.insert_rows(self._connection, table, rows)
+
+    def decide(self, instance_id: str, event: Decidable | ActionRequest, *facts: Facts) -> Decision:
+        """Decide about one event and keep the outcome."""
+        decision = self._fleet.apply(instance_id, event, self._now, *facts)
+        self._decisions.append(decision)
+        return decision
+
+    async def answer(self, request: ActionRequest) -> None:
+        """Follow or refuse a request, and write it down."""
+        if request.instance_id is None:
+            refusal = await self._answer_about_pool(request)
+        else:
+            await self.load_known({request.instance_id})
+            refusal = self._answer_about_instance(request.instance_id, request)
+        row = request_row(request, refusal, self._now)
+        await store_fleet.insert_rows(self._connection, REQUESTS, [row])
+
+    async def _answer_about_pool(self, request: ActionRequest) -> str:
+        await self.load_all()
+        if request.pool not in self._fleet.pools:
+            return "no instance of this pool has been heard of"
+        self._fleet.pause(request)
+        return ""
+
+    def _answer_about_instance(self, instance_id: str, request: ActionRequest) -> str:
+        if instance_id not in self._fleet.records:
+            return "no such instance has been heard of"
+        return self.decide(instance_id, request).refusal or ""
+
+    def tick(self) -> None:
+        """Let time pass for every instance that the executor knows."""
+        for record in list(self._fleet.records.values()):
+            if record.observed:
+                cause = derived_id("tick", record.instance_id, self._now.isoformat())
+                tick = Tick(cause)
+                self._decisions.append(self._fleet.apply(record.instance_id, tick, self._now))
+
+    async def finish(self) -> None:
+        """Write down what was decided, and leave the messages about it in the outbox."""
+        version = self._policy.version
+        await store_fleet.save(self._connection, self._fleet, self._decisions, version, self._now)
+        messages = announcements(self._fleet, self._decisions, version, self._now)
+        await enqueue(self._connection, messages, APP_ID, self._now)
+        self.announced = bool(messages)

@@ -1,0 +1,193 @@
+"""Pools and instances in the database: locked, read, and written back when they changed."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import RowMapping, Table, bindparam, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.store_rows import (
+    Row,
+    command_end_row,
+    command_row,
+    incident_row,
+    instance_row,
+    read_incident,
+    read_instance,
+    transition_row,
+)
+from gatemesh_health_manager.store_tables import (
+    COMMANDS,
+    INCIDENTS,
+    INSTANCES,
+    POLICY_VERSIONS,
+    POOLS,
+    TRANSITIONS,
+)
+
+
+async def save_policy(connection: AsyncConnection, policy: Policy, now: datetime) -> None:
+    """Keep the rules under their version, and what the views need of them."""
+    row = {
+        "version": policy.version,
+        "body": json.loads(policy.canonical()),
+        "first_used_at": now,
+    }
+    await connection.execute(insert(POLICY_VERSIONS).values(row).on_conflict_do_nothing())
+    for pool in (await connection.execute(select(POOLS.c.pool).order_by(POOLS.c.pool))).scalars():
+        half_life_s = policy.for_pool(pool).score.half_life_s
+        await connection.execute(
+            update(POOLS).where(POOLS.c.pool == pool).values(half_life_s=half_life_s)
+        )
+
+
+async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[str, str]:
+    """Return the pools of those of some instances that are known."""
+    if not names:
+        return {}
+    query = select(INSTANCES.c.instance_id, INSTANCES.c.pool).where(
+        INSTANCES.c.instance_id.in_(sorted(names))
+    )
+    return dict((await connection.execute(query)).tuples().all())
+
+
+async def lock_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> Fleet:
+    """Lock some pools whole; one that is not there yet is made.
+
+    Pools are locked in order of their names, so that two transactions never wait in a circle.
+    """
+    fleet = Fleet(policy, (), ())
+    for pool in sorted(pools):
+        await lock_pool(connection, fleet, pool)
+    await _read_instances(connection, fleet, lock=True)
+    return fleet
+
+
+async def lock_all(connection: AsyncConnection, policy: Policy) -> Fleet:
+    """Lock every pool."""
+    query = select(POOLS).order_by(POOLS.c.pool).with_for_update()
+    fleet = Fleet(policy, [_pool(row) for row in (await connection.execute(query)).mappings()], ())
+    await _read_instances(connection, fleet, lock=True)
+    return fleet
+
+
+async def read_all(connection: AsyncConnection, policy: Policy) -> Fleet:
+    """Read every pool without a lock, at one moment."""
+    # One snapshot for both statements, or a version could be paired with older rows.
+    await connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    rows = (await connection.execute(select(POOLS).order_by(POOLS.c.pool))).mappings()
+    fleet = Fleet(policy, [_pool(row) for row in rows], ())
+    await _read_instances(connection, fleet, lock=False)
+    return fleet
+
+
+async def lock_pool(connection: AsyncConnection, fleet: Fleet, pool: str) -> None:
+    """Lock one pool, which is made if need be, and put it into the fleet."""
+    query = select(POOLS).where(POOLS.c.pool == pool).with_for_update()
+    row = (await connection.execute(query)).mappings().first()
+    if row is None:
+        half_life_s = fleet.policy.for_pool(pool).score.half_life_s
+        fresh = {"pool": pool, "routing_version": 0, "paused": False, "half_life_s": half_life_s}
+        await connection.execute(insert(POOLS).values(fresh).on_conflict_do_nothing())
+        row = (await connection.execute(query)).mappings().one()
+    fleet.pools[pool] = _pool(row)
+    fleet.loaded[pool] = fleet.pools[pool]
+
+
+def _pool(row: RowMapping) -> PoolRecord:
+    return PoolRecord(row["pool"], row["routing_version"], row["paused"])
+
+
+async def _read_instances(connection: AsyncConnection, fleet: Fleet, *, lock: bool) -> None:
+    inside = INSTANCES.c.pool.in_(fleet.pools)
+    query = select(INSTANCES).where(inside).order_by(INSTANCES.c.instance_id)
+    rows = (await connection.execute(query.with_for_update() if lock else query)).mappings().all()
+    waiting = select(INCIDENTS).where(
+        INCIDENTS.c.instance_id.in_([row["instance_id"] for row in rows]),
+        INCIDENTS.c.status.in_(("open", "held")),
+    )
+    found = (await connection.execute(waiting)).mappings().all()
+    incidents = {row["instance_id"]: read_incident(row) for row in found}
+    for row in rows:
+        record = read_instance(row, incidents.get(row["instance_id"]))
+        fleet.records[record.instance_id] = record
+        fleet.stored[record.instance_id] = record
+
+
+async def insert_rows(connection: AsyncConnection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows; one whose key is there already is left as it is."""
+    if rows:
+        await connection.execute(insert(table).on_conflict_do_nothing(), list(rows))
+
+
+async def save(
+    connection: AsyncConnection,
+    fleet: Fleet,
+    decisions: Sequence[Decision],
+    policy_version: str,
+    now: datetime,
+) -> None:
+    """Write down what decisions changed; ends come first, so that beginnings find their place."""
+    await _save_pools(connection, fleet)
+    await _save_instances(connection, fleet)
+    await _save_incidents(connection, decisions, policy_version)
+    ends = [command_end_row(end, now) for decision in decisions for end in decision.ends]
+    await _end_commands(connection, ends)
+    orders = [command_row(order, now) for decision in decisions for order in decision.commands]
+    steps = [
+        transition_row(step, decision.record, policy_version, now)
+        for decision in decisions
+        for step in decision.transitions
+    ]
+    for table, rows in ((COMMANDS, orders), (TRANSITIONS, steps)):
+        if rows:
+            await connection.execute(insert(table), rows)
+
+
+async def _save_pools(connection: AsyncConnection, fleet: Fleet) -> None:
+    for pool in fleet.pools.values():
+        if fleet.loaded.get(pool.pool) != pool:
+            changed = {"routing_version": pool.routing_version, "paused": pool.paused}
+            await connection.execute(update(POOLS).where(POOLS.c.pool == pool.pool).values(changed))
+
+
+async def _save_instances(connection: AsyncConnection, fleet: Fleet) -> None:
+    rows = [
+        instance_row(record)
+        for record in fleet.records.values()
+        if fleet.stored.get(record.instance_id) != record
+    ]
+    if rows:
+        statement = insert(INSTANCES)
+        fields = {name: statement.excluded[name] for name in rows[0] if name != "instance_id"}
+        await connection.execute(
+            statement.on_conflict_do_update(index_elements=["instance_id"], set_=fields), rows
+        )
+
+
+async def _save_incidents(
+    connection: AsyncConnection, decisions: Iterable[Decision], policy_version: str
+) -> None:
+    statement = insert(INCIDENTS)
+    names = ("condition", "status", "playbook", "reason", "ended_at")
+    fields = {name: statement.excluded[name] for name in names}
+    upsert = statement.on_conflict_do_update(index_elements=["incident_id"], set_=fields)
+    rows = [
+        incident_row(incident, decision.record, policy_version)
+        for decision in decisions
+        for incident in decision.incidents
+    ]
+    if rows:
+        await connection.execute(upsert, rows)
+
+
+async def _end_commands(connection: AsyncConnection, rows: Sequence[Row]) -> None:
+    if rows:
+        one = update(COMMANDS).where(COMMANDS.c.command_id == bindparam("the_command"))
+        names = ("status", "reason", "ended_at")
+        await connection.execute(one.values({name: bindparam(name) for name in names}), list(rows))

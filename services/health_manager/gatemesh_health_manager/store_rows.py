@@ -1,0 +1,270 @@
+"""Rows and records: how what the manager knows is written down, and read again."""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from gatemesh_common.messages import (
+    Action,
+    ActionRequest,
+    CommandReport,
+    InstanceState,
+    Message,
+    ProbeTicket,
+    RequestRejected,
+    StepFinished,
+    TelemetryWindow,
+    Verdict,
+)
+from gatemesh_health_manager.facts import evidence_time, prompt_key
+from gatemesh_health_manager.record import (
+    CommandEnd,
+    CommandOrder,
+    Condition,
+    Flight,
+    Incident,
+    InstanceRecord,
+    Playbook,
+    Transition,
+)
+
+Row = dict[str, Any]
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+SAME_NAME = (
+    "instance_id",
+    "pool",
+    "state_since",
+    "penalty",
+    "penalty_at",
+    "incarnation",
+    "life_id",
+    "running",
+    "base_url",
+    "model_version",
+    "observed_at",
+    "evidence_since",
+    "refuted_at",
+    "fence",
+    "wanted_from",
+    "target_life",
+    "due_at",
+    "weight",
+)
+"""Fields of an instance that are stored as they are."""
+
+
+def storable(value: Any) -> Any:
+    """Return JSON that Postgres can hold: without U+0000, lone surrogates, NaN and infinity."""
+    if isinstance(value, str):
+        return UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {storable(key): storable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [storable(inner) for inner in value]
+    return value
+
+
+def instance_row(record: InstanceRecord) -> Row:
+    """Return the row of an instance."""
+    flight, ticket = record.flight, record.ticket
+    return {name: getattr(record, name) for name in SAME_NAME} | {
+        "state": record.state.value,
+        "wanted_action": record.wanted,
+        "flight_command_id": flight.command_id if flight else None,
+        "flight_action": flight.action if flight else None,
+        "flight_due_at": flight.due_at if flight else None,
+        "ticket_id": ticket.ticket_id if ticket else None,
+        "ticket_purpose": ticket.purpose if ticket else None,
+        "restarts": list(record.restarts),
+    }
+
+
+def read_instance(row: RowMapping, incident: Incident | None) -> InstanceRecord:
+    """Return the record of a row."""
+    flight = row["flight_command_id"] and Flight(
+        row["flight_command_id"], Action(row["flight_action"]), row["flight_due_at"]
+    )
+    ticket = row["ticket_id"] and ProbeTicket(
+        ticket_id=row["ticket_id"], purpose=row["ticket_purpose"]
+    )
+    return InstanceRecord(
+        **{name: row[name] for name in SAME_NAME},
+        state=InstanceState(row["state"]),
+        wanted=Action(row["wanted_action"]) if row["wanted_action"] else None,
+        flight=flight or None,
+        ticket=ticket or None,
+        restarts=tuple(row["restarts"]),
+        incident=incident,
+    )
+
+
+def incident_row(incident: Incident, record: InstanceRecord, policy_version: str) -> Row:
+    """Return the row of an incident."""
+    return {
+        "incident_id": incident.incident_id,
+        "instance_id": record.instance_id,
+        "pool": record.pool,
+        "incarnation": incident.incarnation,
+        "condition": incident.condition.value,
+        "status": incident.status,
+        "playbook": incident.playbook.value,
+        "reason": storable(incident.reason),
+        "policy_version": policy_version,
+        "opened_at": incident.opened_at,
+        "ended_at": incident.ended_at,
+    }
+
+
+def read_incident(row: RowMapping) -> Incident:
+    """Return the incident of a row."""
+    return Incident(
+        incident_id=row["incident_id"],
+        incarnation=row["incarnation"],
+        condition=Condition(row["condition"]),
+        status=row["status"],
+        opened_at=row["opened_at"],
+        reason=row["reason"],
+        playbook=Playbook(row["playbook"]),
+        ended_at=row["ended_at"],
+    )
+
+
+def transition_row(
+    step: Transition, record: InstanceRecord, policy_version: str, now: datetime
+) -> Row:
+    """Return the row of a transition."""
+    return {
+        "instance_id": record.instance_id,
+        "pool": record.pool,
+        "incarnation": step.incarnation,
+        "before_state": step.before.value,
+        "trigger": step.trigger.value,
+        "after_state": step.after.value,
+        "incident_id": step.incident_id,
+        "score": step.score,
+        "policy_version": policy_version,
+        "at": now,
+    }
+
+
+def command_row(order: CommandOrder, now: datetime) -> Row:
+    """Return the row of a command that is now in flight."""
+    command = order.command
+    return {
+        "command_id": command.message_id,
+        "instance_id": command.instance_id,
+        "pool": command.pool,
+        "incarnation": command.incarnation,
+        "action": command.action.value,
+        "fence": command.fence,
+        "life_id": command.life_id,
+        "incident_id": command.incident_id,
+        "status": "in_flight",
+        "reason": "",
+        "issued_at": now,
+        "available_at": order.available_at,
+        "due_at": order.due_at,
+        "ended_at": None,
+    }
+
+
+def command_end_row(end: CommandEnd, now: datetime) -> Row:
+    """Return what the end of a command changes, for an update by `the_command`."""
+    return {
+        "the_command": end.command_id,
+        "status": str(end.outcome),
+        "reason": storable(end.reason),
+        "ended_at": now,
+    }
+
+
+def verdict_row(verdict: Verdict, record: InstanceRecord, now: datetime) -> Row:
+    """Return the row of a verdict; one without incarnation or pool takes on the present ones."""
+    named = verdict.incarnation
+    return {
+        "message_id": verdict.message_id,
+        "instance_id": verdict.instance_id,
+        "pool": record.pool,
+        "incarnation": record.incarnation if named is None else named,
+        "request_id": storable(verdict.request_id),
+        "check_level": verdict.check_level.value,
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason.value,
+        "hard": verdict.hard,
+        "score": verdict.score,
+        "threshold": verdict.threshold,
+        "type": storable(verdict.type),
+        "model_version": storable(verdict.model_version),
+        "choice": verdict.choice,
+        "prompt_key": storable(prompt_key(verdict)),
+        "tenant": storable(verdict.tenant),
+        "decoding": verdict.decoding.value,
+        "gate_version": storable(verdict.gate_version),
+        "span": verdict.span.model_dump(exclude_none=True) if verdict.span else None,
+        "details": storable(verdict.details),
+        "timestamp": verdict.timestamp,
+        "counted_at": evidence_time(verdict, now),
+        "received_at": now,
+    }
+
+
+def report_row(report: CommandReport) -> Row:
+    """Return the row of a command's report."""
+    return {
+        "message_id": report.message_id,
+        "command_id": report.command_id,
+        "instance_id": report.instance_id,
+        "outcome": report.outcome.value,
+        "reason": storable(report.reason),
+        "life_id": report.life_id,
+        "killed": report.killed,
+        "duration_s": report.duration_s,
+        "at": report.timestamp,
+    }
+
+
+def step_row(step: StepFinished) -> Row:
+    """Return the row of a command's step."""
+    return _fields(
+        step, "message_id", "command_id", "instance_id", "incident_id", "incarnation", "step"
+    ) | {"duration_s": step.duration_s, "at": step.timestamp}
+
+
+def rejected_row(rejected: RequestRejected) -> Row:
+    """Return the row of a refused client request."""
+    names = ("message_id", "request_id", "instance_id", "pool", "incarnation", "agent_id")
+    return _fields(rejected, *names, "cause", "rerouted_to") | {"at": rejected.timestamp}
+
+
+def telemetry_row(window: TelemetryWindow) -> Row:
+    """Return the row of a telemetry window."""
+    names = ("message_id", "agent_id", "instance_id", "pool", "incarnation")
+    counts = ("requests", "client_errors", "server_errors", "tokens", "unguarded", "in_flight")
+    moments = ("window_start", "window_end")
+    return _fields(window, *names, *moments, *counts) | {
+        "gates": storable({str(k): v.model_dump() for k, v in window.gates.items()})
+    }
+
+
+def request_row(request: ActionRequest, refusal: str, now: datetime) -> Row:
+    """Return the row of an operator's request; an empty refusal means that it was followed."""
+    names = ("message_id", "action", "pool", "instance_id")
+    return _fields(request, *names) | {
+        "requested_by": storable(request.requested_by),
+        "reason": storable(request.reason),
+        "requested_at": request.timestamp,
+        "outcome": "refused" if refusal else "accepted",
+        "why": refusal,
+        "decided_at": now,
+    }
+
+
+def _fields(message: Message, *names: str) -> Row:
+    return {name: storable(getattr(message, name)) for name in names}

@@ -1,0 +1,164 @@
+"""The manager's tables as its statements need them; `migrations/` defines them."""
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Float,
+    Identity,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+METADATA = MetaData()
+
+
+def _text(*names: str) -> list[Column[str]]:
+    return [Column(name, Text) for name in names]
+
+
+def _moment(*names: str) -> list[Column[object]]:
+    return [Column(name, DateTime(timezone=True)) for name in names]
+
+
+POLICY_VERSIONS = Table(
+    "policy_versions",
+    METADATA,
+    Column("version", Text, primary_key=True),
+    Column("body", JSONB),
+    *_moment("first_used_at"),
+)
+
+POOLS = Table(
+    "pools",
+    METADATA,
+    Column("pool", Text, primary_key=True),
+    Column("routing_version", BigInteger),
+    Column("paused", Boolean),
+    Column("half_life_s", Float),
+)
+
+INSTANCES = Table(
+    "instances",
+    METADATA,
+    Column("instance_id", Text, primary_key=True),
+    *_text("pool", "state", "life_id", "base_url", "model_version", "target_life"),
+    *_text("wanted_action", "flight_command_id", "flight_action", "ticket_id", "ticket_purpose"),
+    *_moment("state_since", "observed_at", "evidence_since", "refuted_at", "penalty_at"),
+    *_moment("wanted_from", "flight_due_at", "due_at"),
+    Column("incarnation", Integer),
+    Column("running", Boolean),
+    Column("penalty", Float),
+    Column("fence", BigInteger),
+    Column("restarts", ARRAY(DateTime(timezone=True))),
+    Column("weight", Float),
+)
+
+VERDICTS = Table(
+    "verdicts",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    *_text("message_id", "instance_id", "pool", "request_id", "check_level", "outcome", "reason"),
+    *_text("type", "model_version", "prompt_key", "tenant", "decoding", "gate_version"),
+    *_moment("timestamp", "counted_at", "received_at"),
+    Column("incarnation", Integer),
+    Column("hard", Boolean),
+    Column("score", Float),
+    Column("threshold", Float),
+    Column("choice", Integer),
+    Column("span", JSONB(none_as_null=True)),
+    Column("details", JSONB),
+)
+
+INCIDENTS = Table(
+    "incidents",
+    METADATA,
+    Column("incident_id", Text, primary_key=True),
+    *_text("instance_id", "pool", "condition", "status", "playbook", "reason", "policy_version"),
+    *_moment("opened_at", "ended_at"),
+    Column("incarnation", Integer),
+)
+
+TRANSITIONS = Table(
+    "transitions",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    *_text("instance_id", "pool", "before_state", "trigger", "after_state", "incident_id"),
+    *_text("policy_version"),
+    *_moment("at"),
+    Column("incarnation", Integer),
+    Column("score", Float),
+)
+
+COMMANDS = Table(
+    "commands",
+    METADATA,
+    Column("command_id", Text, primary_key=True),
+    *_text("instance_id", "pool", "action", "life_id", "incident_id", "status", "reason"),
+    *_moment("issued_at", "available_at", "due_at", "ended_at"),
+    Column("incarnation", Integer),
+    Column("fence", BigInteger),
+)
+
+COMMAND_STEPS = Table(
+    "command_steps",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("command_id", "instance_id", "incident_id", "step"),
+    *_moment("at"),
+    Column("incarnation", Integer),
+    Column("duration_s", Float),
+)
+
+COMMAND_REPORTS = Table(
+    "command_reports",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("command_id", "instance_id", "outcome", "reason", "life_id"),
+    *_moment("at"),
+    Column("killed", Boolean),
+    Column("duration_s", Float),
+)
+
+REQUESTS = Table(
+    "requests",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("action", "pool", "instance_id", "requested_by", "reason", "outcome", "why"),
+    *_moment("requested_at", "decided_at"),
+)
+
+REJECTED_REQUESTS = Table(
+    "rejected_requests",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("request_id", "instance_id", "pool", "agent_id", "cause", "rerouted_to"),
+    *_moment("at"),
+    Column("incarnation", Integer),
+)
+
+TELEMETRY_WINDOWS = Table(
+    "telemetry_windows",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("agent_id", "instance_id", "pool"),
+    *_moment("window_start", "window_end"),
+    Column("incarnation", Integer),
+    *[
+        Column(name, BigInteger)
+        for name in (
+            "requests",
+            "client_errors",
+            "server_errors",
+            "tokens",
+            "unguarded",
+            "in_flight",
+        )
+    ],
+    Column("gates", JSONB),
+)

@@ -1,0 +1,126 @@
+"""The passing of time: one manager of several looks at deadlines and repeats the routing tables."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, StatementError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gatemesh_common.database import as_ours
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.store import Store
+
+log = logging.getLogger(__name__)
+
+CLEAN_EVERY_S = 600.0
+
+
+class Leadership:
+    """A lock in the database that one of several managers holds while its connection lives."""
+
+    def __init__(self, engine: AsyncEngine, name: str = "gatemesh.ticker") -> None:
+        self._engine = engine
+        self._name = name
+        self._connection: AsyncConnection | None = None
+        self._asking = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._leave()
+
+    async def held(self) -> bool:
+        """Return whether this process leads now; takes the lead when it is free.
+
+        Raises:
+            DatabaseUnavailableError: the database did not answer; the lead is lost.
+        """
+        async with self._asking:
+            try:
+                return await self._try()
+            except (DBAPIError, StatementError, PoolTimeoutError) as error:
+                await self._leave()
+                raise as_ours(error) from error
+
+    async def _try(self) -> bool:
+        if self._connection is None:
+            connection = await self._engine.connect()
+            self._connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            query = text("SELECT pg_try_advisory_lock(hashtext(:name))")
+            if not (await self._connection.execute(query, {"name": self._name})).scalar():
+                await self._leave()
+                return False
+            log.info("ticker_leads")
+        await self._connection.execute(text("SELECT 1"))
+        return True
+
+    async def _leave(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # The lock belongs to the session: it must end, not go back to the pool.
+            await connection.invalidate()
+            await connection.close()
+
+
+class Ticker:
+    """Ticks, repeats and cleans while it leads; a passing fault costs one round, no more."""
+
+    def __init__(
+        self,
+        store: Store,
+        publisher: Publisher,
+        leadership: Leadership,
+        *,
+        tick_s: float = 1.0,
+        heartbeat_s: float = 2.0,
+        inbox_keep: timedelta = timedelta(hours=72),
+    ) -> None:
+        self._store = store
+        self._publisher = publisher
+        self._leadership = leadership
+        self._tick_s = tick_s
+        self._heartbeat_s = heartbeat_s
+        self._inbox_keep = inbox_keep
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._repeat(self._tick_s, self.tick))
+            group.create_task(self._repeat(self._heartbeat_s, self.beat))
+            group.create_task(self._repeat(CLEAN_EVERY_S, self.clean))
+
+    async def tick(self) -> None:
+        """Look at every deadline once."""
+        if await self._leadership.held():
+            await self._store.tick()
+
+    async def beat(self) -> None:
+        """Repeat the routing table of every pool once."""
+        if await self._leadership.held():
+            for table in await self._store.routing_tables():
+                await self._publisher.publish(table)
+
+    async def clean(self) -> None:
+        """Forget ids of messages that cannot come again."""
+        await self._store.forget_inbox(self._inbox_keep)
+
+    async def _repeat(self, every_s: float, act: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await act()
+            except GatemeshError as error:
+                log.warning("ticker_round_failed", extra={"error": str(error)})
+            await asyncio.sleep(every_s)
