@@ -1,5 +1,6 @@
 """Errors as vLLM words and shapes them."""
 
+import json
 from typing import Any
 
 import orjson
@@ -21,8 +22,15 @@ class ApiError(Exception):
 
     def body(self) -> bytes:
         """The JSON body."""
+        return orjson.dumps(self._error())
+
+    def event(self) -> bytes:
+        """The same as an event of a stream, in the wider spacing vLLM uses there."""
+        return b"data: " + json.dumps(self._error()).encode() + b"\n\n"
+
+    def _error(self) -> dict[str, Any]:
         error: dict[str, Any] = {"message": self.message, "type": self.kind}
-        return orjson.dumps({"error": error | {"param": self.param, "code": self.status}})
+        return {"error": error | {"param": self.param, "code": self.status}}
 
 
 def bad_request(message: str, param: str | None = None, *, late: bool = False) -> ApiError:
@@ -30,15 +38,24 @@ def bad_request(message: str, param: str | None = None, *, late: bool = False) -
     return ApiError(400, "BadRequestError", message, param, late=late)
 
 
-def malformed(problem: str, *place: str) -> ApiError:
-    """A body that does not parse, or lacks a field at `place`."""
-    where = ("body", *place)
-    return ApiError(400, "Bad Request", f"[{{'loc': {where!r}, 'msg': {problem!r}}}]")
+def malformed(kind: str, problem: str, *place: str, value: object = None) -> ApiError:
+    """A body that does not parse, or has a wrong `value` at `place`."""
+    where = ".".join(("body", *place))
+    found = {"type": kind, "loc": where, "msg": problem, "input": _shown(value)}
+    return ApiError(400, "Bad Request", f"1 validation error:\n  {found}", where)
 
 
-def unknown_model(name: str) -> ApiError:
+def _shown(value: object) -> object:
+    """Containers are named by their size only: no text of a request in an error."""
+    if isinstance(value, dict | list):
+        return f"<{type(value).__name__} of {len(value)} items>"
+    return value
+
+
+def unknown_model(name: str, served: str) -> ApiError:
     """Another model than the one served."""
-    return ApiError(404, "NotFoundError", f"The model `{name}` does not exist.", "model")
+    message = f"The model `{name}` does not exist. Valid aliases: {served}."
+    return ApiError(404, "NotFoundError", message, "model")
 
 
 def engine_dead() -> ApiError:

@@ -12,7 +12,9 @@ from gatemesh_engine_sim.steps import NAN, SPECIAL_TOKENS, Candidate, Step, Step
 FLAT_NATS = -10.802672386169434
 """-ln(49,152): every token equally likely, as recorded."""
 
-SURE_NATS = -1e-4
+SURE_NATS = 0.0
+NEXT_NATS = -20.0
+"""Chosen and next token of a stuck engine, as seen on the real one."""
 WRONG_NATS = -14.0
 
 TOP_COUNT = 20
@@ -73,7 +75,7 @@ def surely(text: str, scene: Scene, token: str | None = None) -> Step:
     rest = scene.library.palette.latin[: TOP_COUNT - 1]
     top = (
         Candidate(shown, SURE_NATS),
-        *(Candidate(one, -12.0 - at) for at, one in enumerate(rest)),
+        *(Candidate(one, NEXT_NATS - at / 8) for at, one in enumerate(rest)),
     )
     return Step(text, shown, scene.library.vocabulary.token_id(shown), SURE_NATS, top)
 
@@ -107,7 +109,20 @@ def _random_tokens(scene: Scene) -> Iterator[str]:
 
 
 def shift(scene: Scene) -> Iterator[Step]:
-    """Each token replaced by the one with the next id, while the distribution is right."""
+    """Each token replaced by the one with the next id, candidates too: the figures look right."""
+    after = scene.library.vocabulary.after
+    shifted: dict[Step, Step] = {}
+    for step in scene.clean_on():
+        if step not in shifted:
+            token = after(step.token)
+            top = tuple(Candidate(after(one.token), one.logprob) for one in step.top)
+            token_id = scene.library.vocabulary.token_id(token)
+            shifted[step] = Step(token, token, token_id, step.logprob, top)
+        yield shifted[step]
+
+
+def wrong_choice(scene: Scene) -> Iterator[Step]:
+    """Each token replaced by another, while the distribution stays right."""
     vocabulary = scene.library.vocabulary
     for step in scene.clean_on():
         token = vocabulary.after(step.token)
@@ -195,7 +210,8 @@ def recorded(variant: str) -> Maker:
 FAULTS: dict[str, Fault] = {
     "nan": Fault("NaN logits: hidden token 0, empty text, null logprobs", nan),
     "flat": Fault("equal logits: entropy ln(V)", flat),
-    "shift": Fault("token ids shifted by one: control characters and wrong words", shift),
+    "shift": Fault("token ids shifted by one: wrong words, normal figures", shift),
+    "wrong_choice": Fault("tokens that the distribution does not favour", wrong_choice),
     "stuck": Fault("one token repeated with entropy near 0", stuck),
     "bang": Fault("a flood of exclamation marks", _sure_texts("!!!!")),
     "replacement": Fault("a run of U+FFFD", _sure_texts("\ufffd")),

@@ -19,7 +19,7 @@ from gatemesh_engine_sim.intake import Asked, Route, parse_body, understand
 from gatemesh_engine_sim.metrics import Finished
 from gatemesh_engine_sim.pacing import Pace
 from gatemesh_engine_sim.service import Service, json_response
-from gatemesh_engine_sim.wire import DONE, Reply, Wire, error_event, stream_events, wire_for
+from gatemesh_engine_sim.wire import DONE, Reply, Wire, stream_events, wire_for
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Generator:
         except ApiError as error:
             if not stream.is_open:
                 raise
-            await stream.write(error_event(error.body()) + DONE)
+            await stream.write(error.event() + DONE)
         return stream.response
 
     async def _send(self, job: Job, stream: EventStream) -> None:
@@ -179,7 +179,7 @@ def _whole_body(job: Job) -> bytes:
 
 async def _error_stream(request: web.Request, error: ApiError) -> web.StreamResponse:
     stream = EventStream(request)
-    await stream.write(error_event(error.body()) + DONE)
+    await stream.write(error.event() + DONE)
     return stream.response
 
 

@@ -62,9 +62,13 @@ def parse_body(raw: bytes) -> Body:
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise malformed(f"JSON decode error: {error}") from error
+        raise malformed("json_invalid", "JSON decode error", value={}) from error
     if not isinstance(body, dict):
-        raise malformed("Input should be an object")
+        raise malformed(
+            "model_attributes_type",
+            "Input should be a valid dictionary or object to extract fields from",
+            value=body,
+        )
     return body
 
 
@@ -78,14 +82,14 @@ def understand(
     """
     model = body.get("model") or settings.model
     if model != settings.model:
-        raise unknown_model(str(model))
+        raise unknown_model(str(model), settings.model)
     question, prompt_ids = PROMPTS[route](body, words)
     temperature = _number(body, "temperature", 1.0)
     choices = int(_number(body, "n", 1))
-    if choices < 1 or (choices > 1 and temperature == 0):
-        raise bad_request(
-            "n must be 1 when using greedy sampling." if choices > 1 else "n must be at least 1."
-        )
+    if choices < 1:
+        raise bad_request(f"n must be at least 1, got {choices}.")
+    if choices > 1 and temperature == 0:
+        raise bad_request(f"n must be 1 when using greedy sampling, got {choices}.")
     return Asked(
         route=route,
         model=settings.model,
@@ -120,16 +124,18 @@ def conversation(messages: object) -> list[tuple[str, str]]:
         ApiError: it is no list of messages.
     """
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
-        raise malformed("Input should be a valid list", "messages")
+        raise malformed("list_type", "Input should be a valid list", "messages", value=messages)
     return [(str(one.get("role", "")), text_of_content(one.get("content"))) for one in messages]
 
 
 def _chat_prompt(body: Body, words: Vocabulary) -> tuple[str, list[int]]:
     if "messages" not in body:
-        raise malformed("Field required", "messages")
+        raise malformed("missing", "Field required", "messages", value=body)
     messages = conversation(body["messages"])
     if not messages:
-        raise bad_request("list index out of range")
+        raise bad_request(
+            "Cannot apply chat template to an empty conversation. Provide at least one message."
+        )
     return messages[-1][1], words.chat_ids(messages)
 
 
@@ -141,7 +147,10 @@ def _completion_prompt(body: Body, words: Vocabulary) -> tuple[str, list[int]]:
         return prompt, words.encode(prompt)
     if isinstance(prompt, list) and prompt and all(isinstance(one, int) for one in prompt):
         return words.decode(prompt), prompt
-    raise bad_request("Either prompt or prompt_embeds must be provided and non-empty.")
+    raise bad_request(
+        "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)",
+        "prompt",
+    )
 
 
 def _max_tokens(body: Body, prompt_tokens: int, settings: SimSettings) -> int:
@@ -149,19 +158,23 @@ def _max_tokens(body: Body, prompt_tokens: int, settings: SimSettings) -> int:
     if room < 1:
         message = (
             f"This model's maximum context length is {settings.max_model_len} tokens. However, "
-            f"your request has {prompt_tokens} input tokens. Please reduce the length of the "
-            "input messages."
+            f"your prompt contains at least {prompt_tokens} input tokens, which exceeds this limit "
+            "even without any output tokens. Please reduce the length of the input prompt. "
+            f"(parameter=input_tokens, value={prompt_tokens})"
         )
         raise bad_request(message, "input_tokens")
     asked = body.get("max_completion_tokens") or body.get("max_tokens")
     if asked is None:
         return min(room, settings.default_max_tokens)
     if not isinstance(asked, int) or asked < 1:
-        raise bad_request(f"max_tokens must be at least 1, got {asked}.", "max_tokens")
+        raise bad_request(
+            f"max_tokens must be at least 1, got {asked}. (parameter=max_tokens, value={asked})",
+            "max_tokens",
+        )
     if asked > settings.max_model_len:
         message = (
-            f"max_tokens={asked} cannot be greater than max_model_len="
-            f"max_total_tokens={settings.max_model_len}. Please request fewer output tokens."
+            f"max_tokens={asked} cannot be greater than max_model_len={settings.max_model_len}. "
+            f"Please request fewer output tokens. (parameter=max_tokens, value={asked})"
         )
         raise bad_request(message, "max_tokens")
     return min(asked, room)
@@ -171,7 +184,11 @@ def _chat_logprobs(body: Body) -> int | None:
     top = body.get("top_logprobs")
     if not body.get("logprobs"):
         if top:
-            raise malformed("when using `top_logprobs`, `logprobs` must be set to true.")
+            raise bad_request(
+                "when using `top_logprobs`, `logprobs` must be set to true. "
+                "(parameter=top_logprobs)",
+                "top_logprobs",
+            )
         return None
     return _capped(0 if top is None else int(top))
 
@@ -185,7 +202,8 @@ def _capped(count: int) -> int:
     if count > MAX_LOGPROBS:
         raise bad_request(
             f"Requested sample logprobs of {count}, "
-            f"which is greater than max allowed: {MAX_LOGPROBS}",
+            f"which is greater than max allowed: {MAX_LOGPROBS} "
+            f"(parameter=logprobs, value={count})",
             "logprobs",
             late=True,
         )
@@ -202,7 +220,7 @@ def _number(body: Body, name: str, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise malformed("Input should be a valid number", name)
+        raise malformed("float_type", "Input should be a valid number", name, value=value)
     return value
 
 

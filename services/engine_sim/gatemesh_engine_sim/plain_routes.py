@@ -17,6 +17,19 @@ from gatemesh_engine_sim.service import Service, json_response
 
 EMBEDDING_SIZE = 64
 
+ALLOWED = {
+    "allow_create_engine": False,
+    "allow_sampling": True,
+    "allow_logprobs": True,
+    "allow_search_indices": False,
+    "allow_view": True,
+    "allow_fine_tuning": False,
+    "organization": "*",
+    "group": None,
+    "is_blocking": False,
+}
+"""What the list of models says about every model."""
+
 VERSION = "0.32.0"
 
 
@@ -52,15 +65,19 @@ class PlainRoutes:
     async def models(self, _request: web.Request) -> web.Response:
         """The one model."""
         settings = self._service.settings
+        created = int(self._service.wall_clock())
+        name = f"modelperm-{self._service.new_id()}"
         model = {
             "id": settings.model,
             "object": "model",
-            "created": int(self._service.wall_clock()),
+            "created": created,
             "owned_by": "vllm",
             "root": settings.model,
             "parent": None,
             "max_model_len": settings.max_model_len,
-            "permission": [],
+            "permission": [
+                {"id": name, "object": "model_permission", "created": created, **ALLOWED}
+            ],
         }
         return json_response(orjson.dumps({"object": "list", "data": [model]}))
 
@@ -96,8 +113,8 @@ class PlainRoutes:
         body = parse_body(await request.read())
         tokens = body.get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(one, int) for one in tokens):
-            raise malformed("Input should be a list of integers", "tokens")
-        text = self._service.library.vocabulary.decode(tokens)
+            raise malformed("list_type", "Input should be a valid list", "tokens", value=tokens)
+        text = self._service.library.vocabulary.decode(tokens, show_special=True)
         return json_response(orjson.dumps({"prompt": text}))
 
     async def embeddings(self, request: web.Request) -> web.Response:
@@ -106,11 +123,11 @@ class PlainRoutes:
         body = parse_body(await request.read())
         model = body.get("model") or service.settings.model
         if model != service.settings.model:
-            raise unknown_model(str(model))
+            raise unknown_model(str(model), service.settings.model)
         texts = body.get("input")
         texts = [texts] if isinstance(texts, str) else texts
         if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
-            raise malformed("Input should be a string or a list of strings", "input")
+            raise malformed("string_type", "Input should be a valid string", "input", value=texts)
         tokens = sum(len(service.library.vocabulary.encode(text)) for text in texts)
         answer = {
             "id": f"embd-{service.new_id()}",
@@ -176,5 +193,5 @@ def _unit(numbers: Iterable[float]) -> list[float]:
 def _string(body: Body, name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str):
-        raise malformed("Input should be a valid string", name)
+        raise malformed("string_type", "Input should be a valid string", name, value=value)
     return value

@@ -85,13 +85,13 @@ class Vocabulary:
         """Token ids of a text."""
         return [token.token_id for token in self.tokens(text)]
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; special tokens are hidden, unknown ids are U+FFFD."""
+    def decode(self, ids: Iterable[int], *, show_special: bool = False) -> str:
+        """The text of token ids; unknown ids are U+FFFD, special tokens hidden unless asked."""
         raw = bytearray()
         for token_id in ids:
             if token_id >= BYTE_BASE:
                 raw.append(token_id - BYTE_BASE)
-            elif token_id >= len(SPECIAL_TOKENS):
+            elif show_special or token_id >= len(SPECIAL_TOKENS):
                 raw += _bytes_of(self._tokens.get(token_id, "\ufffd"))
         return raw.decode("utf-8", "replace")
 

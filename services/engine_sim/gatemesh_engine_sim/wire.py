@@ -82,10 +82,9 @@ class ChatWire:
 
     def event(self, index: int, emission: Emission, offset: int, *, first: bool) -> bytes:
         """One token's delta."""
-        is_bare = emission.stop_reason is not None and not emission.text
         choice = {
             "index": index,
-            "delta": {} if is_bare else {"content": emission.text},
+            "delta": {"content": emission.text},
             "logprobs": self._logprobs([emission]),
             **_finish(emission),
             "token_ids": self._reply.token_ids([emission]),
@@ -191,7 +190,6 @@ class CompletionWire:
             "token_ids": self._reply.token_ids(choice),
             "prompt_logprobs": None,
             "prompt_token_ids": self._reply.prompt_ids,
-            "prompt_text": None,
             "routed_experts": None,
         }
 
@@ -211,11 +209,6 @@ WIRES: dict[Route, type[ChatWire] | type[CompletionWire]] = {
 def wire_for(reply: Reply) -> Wire:
     """The writer of the route that was asked."""
     return WIRES[reply.asked.route](reply)
-
-
-def error_event(body: bytes) -> bytes:
-    """An error within a stream; the HTTP status is 200 by then."""
-    return b"data: " + body + b"\n\n"
 
 
 def stream_events(wire: Wire, choices: Sequence[Choice]) -> Iterator[tuple[int, bytes]]:

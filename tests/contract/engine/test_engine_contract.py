@@ -1,0 +1,348 @@
+"""What the mesh relies on from an engine; the simulated one and the real one agree."""
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from aiohttp import test_utils
+
+from gatemesh_engine_sim.application import build_application
+from gatemesh_engine_sim.lifecycle import build_service
+from gatemesh_engine_sim.settings import SimSettings
+
+DEADLINE_S = 30.0
+
+QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
+STORY = [{"role": "user", "content": "Write a short story about a lighthouse keeper."}]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and body of one response."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body parsed."""
+        return orjson.loads(self.body)
+
+    @property
+    def events(self) -> list[Any]:
+        """The events of a stream; the end mark is checked and dropped."""
+        *events, end = [one[6:] for one in self.body.split(b"\n\n") if one]
+        assert end == b"[DONE]"
+        return [orjson.loads(event) for event in events]
+
+
+class Target:
+    """An engine to talk to."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, model: str) -> None:
+        self.session = session
+        self.url = url
+        self.model = model
+
+    async def get(self, path: str) -> Answer:
+        """One GET."""
+        async with self.session.get(self.url + path) as response:
+            return Answer(response.status, await response.read())
+
+    async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Answer:
+        """One POST of JSON, or of the given bytes."""
+        raw = body if isinstance(body, bytes) else orjson.dumps(body)
+        sent = {"Content-Type": "application/json"} | (headers or {})
+        async with self.session.post(self.url + path, data=raw, headers=sent) as response:
+            return Answer(response.status, await response.read())
+
+    async def chat(self, **body: Any) -> Answer:
+        """A greedy chat request, changed by keywords."""
+        default = {"model": self.model, "messages": QUESTION, "max_tokens": 8, "temperature": 0}
+        return await self.post("/v1/chat/completions", default | body)
+
+    async def complete(self, **body: Any) -> Answer:
+        """A greedy completion, changed by keywords."""
+        default = {"model": self.model, "prompt": "The sea is", "max_tokens": 4, "temperature": 0}
+        return await self.post("/v1/completions", default | body)
+
+    async def running(self) -> float:
+        """The gauge of running requests."""
+        lines = (await self.get("/metrics")).body.decode().splitlines()
+        [line] = [one for one in lines if one.startswith("vllm:num_requests_running{")]
+        return float(line.split()[-1])
+
+
+def joined(events: list[Any], index: int = 0) -> str:
+    """The text of one choice of a chat stream."""
+    choices = itertools.chain(*(event["choices"] for event in events))
+    return "".join(one["delta"].get("content", "") for one in choices if one["index"] == index)
+
+
+def same_but_ids(body: bytes) -> Any:
+    """The body without what differs from request to request, and without log probabilities."""
+    value = orjson.loads(body)
+    for choice in value["choices"]:
+        choice["logprobs"] = None
+    return value | {"id": "", "created": 0}
+
+
+class EngineContract:
+    """Needs a fixture `engine` that answers."""
+
+    async def test_health_is_empty(self, engine: Target) -> None:
+        """For the executor and balancers."""
+        assert await engine.get("/health") == Answer(200, b"")
+        assert (await engine.post("/ping", b"")).status == 200
+
+    async def test_model_is_listed(self, engine: Target) -> None:
+        """With the length that limits a prompt."""
+        [model] = (await engine.get("/v1/models")).json["data"]
+        assert model["id"] == engine.model
+        assert model["max_model_len"] > 100
+
+    async def test_whole_chat_shape(self, engine: Target) -> None:
+        """Keys in their order: the agent hands bytes on."""
+        answer = await engine.chat()
+        assert answer.status == 200
+        assert list(answer.json) == [
+            *("id", "object", "created", "model", "choices", "service_tier"),
+            *("system_fingerprint", "usage", "prompt_logprobs", "prompt_token_ids"),
+            *("prompt_text", "kv_transfer_params", "ec_transfer_params", "metrics"),
+        ]
+        [choice] = answer.json["choices"]
+        assert list(choice) == [
+            *("index", "message", "logprobs", "finish_reason", "stop_reason"),
+            *("token_ids", "routed_experts"),
+        ]
+        assert choice["logprobs"] is None
+        assert "Paris" in choice["message"]["content"]
+        assert orjson.dumps(answer.json) == answer.body
+
+    async def test_stream_shape(self, engine: Target) -> None:
+        """Role first, one event per token, the reason in the last token's own event."""
+        answer = await engine.chat(stream=True)
+        opening, *tokens = answer.events
+        assert opening["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+        assert list(opening)[-2:] == ["prompt_token_ids", "prompt_text"]
+        assert list(tokens[0]["choices"][0]) == [
+            *("index", "delta", "logprobs", "finish_reason", "token_ids"),
+        ]
+        assert tokens[0]["choices"][0]["finish_reason"] is None
+        last = tokens[-1]
+        assert last["choices"][0]["finish_reason"] in {"stop", "length"}
+        assert last["choices"][0]["stop_reason"] is None
+        assert "system_fingerprint" in last
+
+    async def test_stream_and_whole_tell_the_same(self, engine: Target) -> None:
+        """At temperature 0."""
+        whole, stream = await engine.chat(), await engine.chat(stream=True)
+        assert joined(stream.events) == whole.json["choices"][0]["message"]["content"]
+
+    @pytest.mark.parametrize("route", ["chat", "complete"])
+    async def test_logprobs_change_nothing_else(self, engine: Target, route: str) -> None:
+        """What the agent adds, it can take out again."""
+        ask = {"chat": engine.chat, "complete": engine.complete}[route]
+        added: dict[str, Any] = {"logprobs": True, "top_logprobs": 20}
+        if route == "complete":
+            added = {"logprobs": 20}
+        plain, asked = await ask(), await ask(**added)
+        assert same_but_ids(plain.body) == same_but_ids(asked.body)
+        plain, asked = await ask(stream=True), await ask(stream=True, **added)
+        for one, other in zip(plain.events, asked.events, strict=True):
+            assert same_but_ids(orjson.dumps(one)) == same_but_ids(orjson.dumps(other))
+
+    @pytest.mark.parametrize("count", [0, 1, 5, 20])
+    async def test_chat_logprobs(self, engine: Target, count: int) -> None:
+        """So many candidates per token; the chosen one first and, at temperature 0, likeliest."""
+        answer = await engine.chat(logprobs=True, top_logprobs=count)
+        [choice] = answer.json["choices"]
+        for entry in choice["logprobs"]["content"]:
+            assert list(entry) == ["token", "logprob", "bytes", "top_logprobs"]
+            assert bytes(entry["bytes"]).decode() == entry["token"]
+            assert len(entry["top_logprobs"]) == count
+            assert all(one["logprob"] <= entry["logprob"] for one in entry["top_logprobs"])
+        assert answer.json["usage"]["completion_tokens"] == len(choice["logprobs"]["content"])
+
+    async def test_completion_logprobs(self, engine: Target) -> None:
+        """Four lists of equal length."""
+        [choice] = (await engine.complete(logprobs=3)).json["choices"]
+        lists = choice["logprobs"]
+        assert list(lists) == ["text_offset", "token_logprobs", "tokens", "top_logprobs"]
+        assert {len(one) for one in lists.values()} == {4}
+        assert lists["text_offset"][0] == 0
+        assert "".join(lists["tokens"]) == choice["text"]
+
+    async def test_whole_completion_shape(self, engine: Target) -> None:
+        """Keys in their order."""
+        answer = (await engine.complete()).json
+        assert list(answer) == [
+            *("id", "object", "created", "model", "choices", "service_tier"),
+            *("system_fingerprint", "usage", "kv_transfer_params", "ec_transfer_params", "metrics"),
+        ]
+        assert list(answer["choices"][0]) == [
+            *("index", "text", "logprobs", "finish_reason", "stop_reason", "token_ids"),
+            *("prompt_logprobs", "prompt_token_ids", "routed_experts"),
+        ]
+        assert answer["usage"]["completion_tokens"] == 4
+
+    async def test_completion_stream_shape(self, engine: Target) -> None:
+        """No role event; each event is one token."""
+        events = (await engine.complete(stream=True)).events
+        assert len(events) == 4
+        assert list(events[0]["choices"][0]) == [
+            *("index", "text", "logprobs", "finish_reason", "stop_reason"),
+            *("prompt_token_ids", "token_ids"),
+        ]
+        assert events[-1]["choices"][0]["finish_reason"] == "length"
+
+    async def test_length_limit(self, engine: Target) -> None:
+        """Is what was asked, no more and no less."""
+        answer = (await engine.chat(messages=STORY, max_tokens=5)).json
+        assert answer["choices"][0]["finish_reason"] == "length"
+        assert answer["usage"]["completion_tokens"] == 5
+
+    async def test_usage_event(self, engine: Target) -> None:
+        """Comes last and takes the fingerprint with it."""
+        *tokens, usage = (
+            await engine.chat(stream=True, stream_options={"include_usage": True})
+        ).events
+        assert usage["choices"] == []
+        assert list(usage)[-2:] == ["usage", "system_fingerprint"]
+        counts = usage["usage"]
+        assert counts["prompt_tokens"] + counts["completion_tokens"] == counts["total_tokens"]
+        assert counts["completion_tokens"] == len(tokens) - 1
+
+    async def test_token_ids(self, engine: Target) -> None:
+        """The same, streamed and whole, on demand only."""
+        whole = (await engine.chat(return_token_ids=True)).json
+        opening, *tokens = (await engine.chat(return_token_ids=True, stream=True)).events
+        assert opening["prompt_token_ids"] == whole["prompt_token_ids"]
+        ids = [number for event in tokens for number in event["choices"][0]["token_ids"]]
+        assert ids == whole["choices"][0]["token_ids"]
+        assert (await engine.chat()).json["prompt_token_ids"] is None
+
+    async def test_stop_string(self, engine: Target) -> None:
+        """Nothing of it is shown, also when streamed."""
+        body = {"messages": STORY, "max_tokens": 40, "stop": ["and the"]}
+        whole = (await engine.chat(**body)).json["choices"][0]
+        events = (await engine.chat(**body, stream=True)).events
+        assert "and the" not in whole["message"]["content"]
+        assert joined(events) == whole["message"]["content"]
+        assert events[-1]["choices"][0]["stop_reason"] == whole["stop_reason"] == "and the"
+
+    async def test_several_choices(self, engine: Target) -> None:
+        """Each under its index, streamed and not."""
+        body = {"n": 2, "temperature": 1.0, "seed": 7}
+        assert [one["index"] for one in (await engine.chat(**body)).json["choices"]] == [0, 1]
+        events = (await engine.chat(**body, stream=True)).events
+        assert {one["choices"][0]["index"] for one in events} == {0, 1}
+
+    async def test_request_id_is_kept(self, engine: Target) -> None:
+        """The thread that ties evidence to a request."""
+        body = {"model": engine.model, "messages": QUESTION, "max_tokens": 2}
+        answer = await engine.post("/v1/chat/completions", body, {"X-Request-Id": "my-id"})
+        assert answer.json["id"] == "chatcmpl-my-id"
+
+    async def test_refusals(self, engine: Target) -> None:
+        """Status, type and parameter."""
+        cases = {
+            (404, "NotFoundError", "model"): await engine.chat(model="no-such-model"),
+            (400, "Bad Request", "body"): await engine.post("/v1/chat/completions", b"[]"),
+            (400, "Bad Request", "body.messages"): await engine.chat(messages="x"),
+            (400, "BadRequestError", None): await engine.chat(n=2),
+            (400, "BadRequestError", "logprobs"): await engine.chat(logprobs=True, top_logprobs=21),
+            (400, "BadRequestError", "top_logprobs"): await engine.chat(top_logprobs=3),
+            (400, "BadRequestError", "max_tokens"): await engine.chat(max_tokens=10**7),
+        }
+        for (status, kind, param), answer in cases.items():
+            error = answer.json["error"]
+            assert list(error) == ["message", "type", "param", "code"]
+            assert (answer.status, error["type"], error["param"]) == (status, kind, param)
+
+    async def test_late_refusal_is_an_event(self, engine: Target) -> None:
+        """HTTP 200, then the error."""
+        answer = await engine.chat(logprobs=True, top_logprobs=21, stream=True)
+        assert answer.status == 200
+        assert answer.events[0]["error"]["code"] == 400
+
+    async def test_unknown_path(self, engine: Target) -> None:
+        """Another shape than other errors."""
+        assert await engine.get("/no/such/path") == Answer(404, b'{"detail":"Not Found"}')
+
+    async def test_tokens_there_and_back(self, engine: Target) -> None:
+        """Chinese and emoji too."""
+        text = "Hello 你好 🌸"
+        ids = (await engine.post("/tokenize", {"model": engine.model, "prompt": text})).json
+        assert ids["count"] == len(ids["tokens"])
+        back = {"model": engine.model, "tokens": ids["tokens"]}
+        assert text in (await engine.post("/detokenize", back)).json["prompt"]
+
+    async def test_metrics_names(self, engine: Target) -> None:
+        """Those the mesh scrapes."""
+        page = (await engine.get("/metrics")).body.decode()
+        for name in (
+            *("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"),
+            *("prompt_tokens_total", "generation_tokens_total", "request_success_total"),
+            *("time_to_first_token_seconds_bucket", "e2e_request_latency_seconds_count"),
+            *("inter_token_latency_seconds_sum", "request_queue_time_seconds_count"),
+        ):
+            assert f"vllm:{name}{{" in page
+
+    async def test_leaving_client_frees_the_engine(self, engine: Target) -> None:
+        """Its request is aborted."""
+        body = {"model": engine.model, "messages": STORY, "max_tokens": 400, "stream": True}
+        body["ignore_eos"] = True
+        response = await engine.session.post(
+            engine.url + "/v1/chat/completions",
+            json=body,
+            headers={"X-Sim-Fault": "hang;after_tokens=2"},
+        )
+        await response.content.readany()
+        assert await engine.running() == 1
+        response.close()
+        async with asyncio.timeout(DEADLINE_S):
+            while await engine.running():  # noqa: ASYNC110 - another process, polled over HTTP
+                await asyncio.sleep(0.02)
+
+
+class TestSimulatedEngine(EngineContract):
+    """The stand-in, in this process."""
+
+    @pytest.fixture
+    async def engine(self) -> AsyncIterator[Target]:
+        """On a free port."""
+        server = test_utils.TestServer(build_application(build_service(SimSettings())))
+        await server.start_server()
+        async with aiohttp.ClientSession() as session:
+            yield Target(session, str(server.make_url("")).rstrip("/"), "sim")
+        await server.close()
+
+
+REAL_URL = os.environ.get("GATEMESH_REAL_ENGINE_URL", "").rstrip("/")
+
+if REAL_URL:
+
+    @pytest.mark.real_engine
+    class TestRealEngine(EngineContract):
+        """A vLLM server with a small chat model, given by its address."""
+
+        @pytest.fixture
+        async def engine(self) -> AsyncIterator[Target]:
+            """Its first model."""
+            async with aiohttp.ClientSession() as session:
+                listed = await Target(session, REAL_URL, "").get("/v1/models")
+                yield Target(session, REAL_URL, listed.json["data"][0]["id"])
+
+else:
+
+    @pytest.mark.real_engine
+    @pytest.mark.skip(reason="set GATEMESH_REAL_ENGINE_URL to the address of a running vLLM server")
+    def test_real_engine() -> None:
+        """The same contract on a real server."""
