@@ -1,0 +1,192 @@
+"""Commands from their arrival to their report."""
+
+import asyncio
+
+import pytest
+
+from gatemesh_common.errors import BrokerUnavailableError, UnroutableError
+from gatemesh_common.messages import (
+    CommandReport,
+    DrainInstance,
+    EjectInstance,
+    ReportOutcome,
+    RestartInstance,
+    StepFinished,
+)
+from gatemesh_executor.backends.base import (
+    BackendUnavailableError,
+    StartFailedError,
+    StopFailedError,
+)
+from gatemesh_executor.health import Health
+from gatemesh_executor.obeying import Executor, failure_reason
+from gatemesh_executor.restart import StartTimeoutError
+
+from .conftest import INSTANCES, World
+
+
+@pytest.fixture
+def executor(world: World) -> Executor:
+    """Give an executor in that world."""
+    return Executor(INSTANCES, world.tools, world.sender, world.time.clock)
+
+
+def reports(world: World) -> list[CommandReport]:
+    """Return the reports published so far."""
+    return [message for message in world.sender.sent if isinstance(message, CommandReport)]
+
+
+async def test_a_command_ends_with_its_report(world: World, executor: Executor) -> None:
+    """After all of its steps, so that the ack loses none."""
+    command = world.command(
+        RestartInstance, life_id=await world.start(), incident_id="i-1", traceparent="t"
+    )
+    await executor.obey(command)
+    *steps, report = world.sender.sent
+    assert [step.step for step in steps if isinstance(step, StepFinished)] == [
+        "stopped",
+        "started",
+        "ready",
+    ]
+    assert isinstance(report, CommandReport)
+    assert report.outcome is ReportOutcome.SUCCEEDED
+    assert (report.life_id, report.incident_id, report.traceparent) == ("life-2", "i-1", "t")
+
+
+async def test_a_redelivered_command_repeats_its_messages(world: World, executor: Executor) -> None:
+    """The inbox of the manager drops the copies by their ids."""
+    command = world.command(EjectInstance)
+    await executor.obey(command)
+    first = [message.message_id for message in world.sender.sent]
+    await executor.obey(command)
+    assert [message.message_id for message in world.sender.sent] == first * 2
+    assert len(set(first)) == len(first)
+
+
+async def test_a_stale_fence_is_refused(world: World, executor: Executor) -> None:
+    """An older order never undoes a newer one."""
+    old, new = world.command(EjectInstance, fence=4), world.command(EjectInstance, fence=5)
+    await executor.obey(new)
+    await executor.obey(old)
+    last = reports(world)[-1]
+    assert (last.outcome, last.reason) == (ReportOutcome.REFUSED, "stale_fence")
+    await executor.obey(new)
+    assert reports(world)[-1].outcome is ReportOutcome.SUCCEEDED
+
+
+async def test_a_refused_command_does_not_raise_the_fence(world: World, executor: Executor) -> None:
+    """An expired one with a high number blocks nothing."""
+    expired = world.command(EjectInstance, fence=9, expires_at=world.time.clock())
+    await executor.obey(expired)
+    await executor.obey(world.command(EjectInstance, fence=2))
+    assert [it.outcome for it in reports(world)] == [
+        ReportOutcome.REFUSED,
+        ReportOutcome.SUCCEEDED,
+    ]
+
+
+async def test_an_unknown_instance_is_refused(world: World, executor: Executor) -> None:
+    """Somebody else's instance, or a typing error."""
+    await executor.obey(world.command(EjectInstance, instance_id="engine-9"))
+    assert reports(world)[0].reason == "unknown_instance"
+
+
+async def test_a_failure_is_reported_with_its_reason(world: World, executor: Executor) -> None:
+    """The restart budget counts it."""
+    world.backend.behave("engine-0", fails_to_start=True)
+    await executor.obey(world.command(RestartInstance))
+    [report] = reports(world)
+    assert report.outcome is ReportOutcome.FAILED
+    assert report.reason.startswith("start_failed: ")
+
+
+async def test_a_kill_is_reported(world: World, executor: Executor) -> None:
+    """Requests were cut; the operator sees it."""
+    life_id = await world.start()
+    world.backend.behave("engine-0", drain_s=float("inf"))
+    await executor.obey(world.command(DrainInstance, life_id=life_id))
+    assert reports(world)[0].killed
+
+
+async def test_a_broker_that_is_away_holds_up_no_stop(world: World, executor: Executor) -> None:
+    """Steps are published beside the work, the report until it is there."""
+    life_id = await world.start()
+    world.sender.faults = [BrokerUnavailableError("away")] * 3
+    await executor.obey(world.command(DrainInstance, life_id=life_id))
+    assert {message.message_id for message in world.sender.sent}
+    assert reports(world)[0].outcome is ReportOutcome.SUCCEEDED
+    assert len(world.sender.sent) == 4
+
+
+async def test_a_step_that_the_broker_refuses_for_good_is_let_go(
+    world: World, executor: Executor
+) -> None:
+    """The report matters more."""
+    world.sender.faults = [UnroutableError("x", "step.v1")]
+    await executor.obey(world.command(EjectInstance))
+    assert len(reports(world)) == 1
+
+
+async def test_commands_of_one_instance_wait_for_each_other(
+    world: World, executor: Executor
+) -> None:
+    """Two hands on one process would undo each other."""
+    await world.start()
+    gate = asyncio.Event()
+    world.health.look = hold(gate)  # type: ignore[method-assign]
+    slow = asyncio.create_task(executor.obey(world.command(DrainInstance, fence=1)))
+    next_one = asyncio.create_task(executor.obey(world.command(EjectInstance, fence=2)))
+    other = world.command(EjectInstance, instance_id="engine-1")
+    await executor.obey(other)
+    assert [report.command_id for report in reports(world)] == [other.message_id]
+    gate.set()
+    await asyncio.gather(slow, next_one)
+    assert [report.action for report in reports(world)] == ["eject", "drain", "eject"]
+
+
+async def test_abandoned_commands_are_not_reported(world: World, executor: Executor) -> None:
+    """Unacknowledged, they are delivered again."""
+    await world.start()
+    world.health.look = hold(asyncio.Event())  # type: ignore[method-assign]
+    task = asyncio.create_task(executor.obey(world.command(DrainInstance)))
+    await asyncio.sleep(0)
+    executor.abandon()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert reports(world) == []
+
+
+async def test_a_platform_away_at_the_end_leaves_the_life_open(
+    world: World, executor: Executor
+) -> None:
+    """The report does not claim what nobody saw."""
+    await world.start()
+    world.backend.down = True
+    await executor.obey(world.command(EjectInstance))
+    [report] = reports(world)
+    assert (report.outcome, report.life_id) == (ReportOutcome.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (StartTimeoutError("x"), "start_timeout"),
+        (StartFailedError("x"), "start_failed"),
+        (StopFailedError("x"), "stop_failed"),
+        (BackendUnavailableError("x"), "backend_unavailable"),
+        (BrokerUnavailableError("x"), "failed"),
+    ],
+)
+def test_failures_have_words(error: BackendUnavailableError, word: str) -> None:
+    """A closed list in front, detail behind it."""
+    assert failure_reason(error) == f"{word}: x"
+
+
+def hold(gate: asyncio.Event):  # type: ignore[no-untyped-def]
+    """Return a look at an engine that waits for the gate."""
+
+    async def look(base_url: str) -> Health:
+        await gate.wait()
+        return Health.READY
+
+    return look
