@@ -18,6 +18,8 @@ NEXT_NATS = -20.0
 WRONG_NATS = -14.0
 
 TOP_COUNT = 20
+BLANK_EVERY = 4
+
 HAN_SHARE = 0.2
 """Of random tokens that are Chinese."""
 
@@ -110,15 +112,22 @@ def _random_tokens(scene: Scene) -> Iterator[str]:
 
 def shift(scene: Scene) -> Iterator[Step]:
     """Each token replaced by the one with the next id, candidates too: the figures look right."""
-    after = scene.library.vocabulary.after
     shifted: dict[Step, Step] = {}
-    for step in scene.clean_on():
+    for place, step in enumerate(scene.clean_on()):
         if step not in shifted:
-            token = after(step.token)
-            top = tuple(Candidate(after(one.token), one.logprob) for one in step.top)
-            token_id = scene.library.vocabulary.token_id(token)
-            shifted[step] = Step(token, token, token_id, step.logprob, top)
+            shifted[step] = _shifted(step, step.token, scene)
         yield shifted[step]
+        # Reading its own wrong words, the real engine soon falls into blanks, which show as DEL.
+        if place % BLANK_EVERY == BLANK_EVERY - 1:
+            yield _shifted(step, " ", scene)
+
+
+def _shifted(step: Step, token: str, scene: Scene) -> Step:
+    vocabulary = scene.library.vocabulary
+    shown = vocabulary.after(token)
+    rest = (Candidate(vocabulary.after(one.token), one.logprob) for one in step.top[1:])
+    top = (Candidate(shown, step.logprob), *rest)
+    return Step(shown, shown, vocabulary.token_id(shown), step.logprob, top)
 
 
 def wrong_choice(scene: Scene) -> Iterator[Step]:
@@ -210,7 +219,9 @@ def recorded(variant: str) -> Maker:
 FAULTS: dict[str, Fault] = {
     "nan": Fault("NaN logits: hidden token 0, empty text, null logprobs", nan),
     "flat": Fault("equal logits: entropy ln(V)", flat),
-    "shift": Fault("token ids shifted by one: wrong words, normal figures", shift),
+    "shift": Fault(
+        "token ids shifted by one: wrong words, control characters, normal figures", shift
+    ),
     "wrong_choice": Fault("tokens that the distribution does not favour", wrong_choice),
     "stuck": Fault("one token repeated with entropy near 0", stuck),
     "bang": Fault("a flood of exclamation marks", _sure_texts("!!!!")),

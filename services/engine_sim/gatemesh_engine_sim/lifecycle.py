@@ -54,8 +54,9 @@ async def run(settings: SimSettings) -> None:
     with _worker(settings) as worker:
         service = build_service(settings)
         await asyncio.sleep(settings.start_delay_s)
+        # Before the port opens: who saw the engine ready may stop it in the same instant.
+        _handle_signals(service, asyncio.get_running_loop())
         async with _listening(service):
-            _handle_signals(service, asyncio.get_running_loop())
             await _until_ended(service.engine, worker)
             await asyncio.sleep(settings.teardown_s)
         log.info("engine_stopped", extra={"instance_id": settings.name})

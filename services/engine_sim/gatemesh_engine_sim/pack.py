@@ -86,11 +86,15 @@ def _parts(record: Record) -> Iterator[Record]:
         choice = json.loads(record["body"])["choices"][0]
         yield _part(choice, choice["message"]["content"])
         return
-    for event in record["body"].split("\n\n"):
+    for choice in _streamed_choices(record["body"]):
+        if choice["logprobs"]:
+            yield _part(choice, choice["delta"].get("content", ""))
+
+
+def _streamed_choices(body: str) -> Iterator[Record]:
+    for event in body.split("\n\n"):
         if event.startswith("data: {"):
-            for choice in json.loads(event[6:])["choices"]:
-                if choice["logprobs"]:
-                    yield _part(choice, choice["delta"].get("content", ""))
+            yield from json.loads(event[6:])["choices"]
 
 
 def _part(choice: Record, text: str) -> Record:

@@ -90,14 +90,17 @@ class Sim:
 
 def group_members(group: int) -> list[int]:
     """Living processes of a group."""
-    members = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                state, _, pgid = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:3]
-                if int(pgid) == group and state != "Z":
-                    members.append(int(entry.name))
-    return members
+    everyone = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in everyone if lives_in(pid, group)]
+
+
+def lives_in(pid: int, group: int) -> bool:
+    """True for a member of the group that is no zombie."""
+    try:
+        state, _, pgid = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:3]
+    except OSError:
+        return False
+    return int(pgid) == group and state != "Z"
 
 
 async def gone(group: int) -> None:
@@ -167,12 +170,13 @@ async def test_sigterm_answers_whole_requests_with_500(start: Start) -> None:
 
 async def test_drain_lets_streams_end(start: Start) -> None:
     """New requests are refused, health stays 200, the running answer is whole, exit code 0."""
-    sim = await start("--tokens-per-s", "40", "--shutdown-timeout", "20")
+    sim = await start("--tokens-per-s", "20", "--shutdown-timeout", "20")
     stream = await sim.streaming()
     sim.process.terminate()
-    status, text = await sim.chat()
+    short = BODY | {"max_tokens": 1}
+    status, text = await sim.chat(short)
     while status == 200:
-        status, text = await sim.chat()
+        status, text = await sim.chat(short)
     assert (status, "cannot schedule new futures" in text) == (500, True)
     assert await sim.health() == 200
     status, text = await stream

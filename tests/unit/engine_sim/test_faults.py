@@ -81,9 +81,11 @@ def test_flat_is_flat(library: Library, *, greedy: bool, is_empty: bool) -> None
 
 
 def test_shift_looks_right_in_figures(library: Library) -> None:
-    """As on the real engine: only the words are wrong."""
+    """As on the real engine: only the words are wrong, and blanks are DEL."""
     clean = [step for step in library.clean("A question", random.Random(5)) if not step.ends]
-    for before, after in zip(clean, spoilt(library, "shift"), strict=False):
+    steps = spoilt(library, "shift")
+    assert steps[4].text == "\x7f"
+    for before, after in zip(clean[:4], steps[:4], strict=True):
         assert after.token != before.token
         assert [one.logprob for one in after.top] == [one.logprob for one in before.top]
 
