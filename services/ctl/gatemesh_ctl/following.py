@@ -1,0 +1,105 @@
+"""Following a request from the manager's decision to its end, through the views."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from gatemesh_common.messages import ActionRequest
+from gatemesh_ctl.asking import POOL_ACTIONS
+from gatemesh_ctl.store import Row
+
+POLL_S = 0.5
+SAME_MOMENT = timedelta(seconds=1)
+"""The decision and the incident it opens are stored in one transaction."""
+
+
+class Ending(StrEnum):
+    """How a request ended for the one who asked."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    """The time was over first; it may still be carried out."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The end of a request, and why."""
+
+    ending: Ending
+    why: str
+    incident_id: str | None = None
+
+
+class History(Protocol):
+    """What is read of the database."""
+
+    def request(self, message_id: str) -> Row | None:
+        """Return how a request was decided; None while it is not."""
+
+    def operator_incident(self, instance_id: str, since: datetime) -> Row | None:
+        """Return the incident that the request opened."""
+
+    def incident_timeline(self, incident: Row) -> list[Row]:
+        """Return all that belongs to an incident."""
+
+
+@dataclass
+class Follower:
+    """Follows one request until it ends or the time is over; hands each new event to `tell`."""
+
+    history: History
+    request: ActionRequest
+    tell: Callable[[Row], None]
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _told: int = field(default=0)
+
+    def follow(self, limit_s: float) -> Followed:
+        """Return how it ended."""
+        for _ in self._ticks(limit_s):
+            decided = self.history.request(self.request.message_id)
+            if decided is None:
+                continue
+            if decided["outcome"] == "refused":
+                return Followed(Ending.REFUSED, decided["why"])
+            if self.request.action in POOL_ACTIONS:
+                return Followed(Ending.DONE, "accepted")
+            ended = self._look_at_incident(decided)
+            if ended is not None:
+                return ended
+        return Followed(Ending.UNDECIDED, f"not ended in {limit_s:g} s")
+
+    def _look_at_incident(self, decided: Row) -> Followed | None:
+        since = decided["decided_at"] - SAME_MOMENT
+        incident = self.history.operator_incident(str(self.request.instance_id), since)
+        if incident is None:
+            return None
+        events = [
+            row for row in self.history.incident_timeline(incident) if row["kind"] != "verdict"
+        ]
+        for event in events[self._told :]:
+            self.tell(event)
+        self._told = max(self._told, len(events))
+        return judge(self.request.action, incident)
+
+    def _ticks(self, limit_s: float) -> Iterator[None]:
+        deadline = self.now() + limit_s
+        yield
+        while self.now() < deadline:
+            self.sleep(POLL_S)
+            yield
+
+
+def judge(action: str, incident: Row) -> Followed | None:
+    """Say whether an ended incident is what was asked for; None while it is under way."""
+    status = incident["status"]
+    if status in ("open", "held"):
+        return None
+    wanted = "quarantined" if action in ("drain", "quarantine") else "resolved"
+    ending = Ending.DONE if status == wanted else Ending.FAILED
+    return Followed(ending, f"{status}: {incident['reason']}", incident["incident_id"])
