@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from gatemesh_mesh.reach import BROKER_SETTING, DATABASE_SETTING
@@ -17,6 +18,8 @@ class StackOptions:
     amqp_url: str | None = None
     database_url: str | None = None
     """None: a private one is run."""
+    policy_file: Path | None = None
+    """None: the repository's."""
 
     @classmethod
     def from_environment(

@@ -102,7 +102,7 @@ class Stack:
         self, chosen: Nodes, ports: Mapping[str, int], make_engines: MakeEngines
     ) -> StackPlan:
         engine_ports = [ports[f"engine-{n}"] for n in range(self._options.engine_count)]
-        policy = REPOSITORY / "policy.toml"
+        policy = self._options.policy_file or REPOSITORY / "policy.toml"
         return StackPlan(
             folder=self.folder,
             addresses=addresses(chosen, self._options),

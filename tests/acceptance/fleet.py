@@ -1,0 +1,162 @@
+"""The whole stack with simulated engines, driven and read as an operator would."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+import psycopg
+from psycopg.rows import dict_row
+
+from gatemesh_common.clock import utc_now
+from gatemesh_common.messages import Message
+from gatemesh_common.publisher import Publisher
+from gatemesh_mesh.plan import Engine, StackPlan, engine_program
+from gatemesh_mesh.ports import LOOPBACK
+from gatemesh_mesh.postgres import plain_url
+from gatemesh_mesh.stack import Stack
+from gatemesh_mesh.state import StateFolder
+
+DEADLINE_S = 60.0
+LOOP_DEADLINE_S = 90.0
+INTERVAL_S = 0.05
+
+
+def quick_engines(folder: StateFolder, ports: Sequence[int]) -> list[Engine]:
+    """Return simulated engines that answer at once, each with a worker as vLLM has."""
+    return [quick_engine(folder, f"engine-{number}", port) for number, port in enumerate(ports)]
+
+
+def quick_engine(folder: StateFolder, name: str, port: int) -> Engine:
+    """Return one simulated engine that obeys its drill file."""
+    drill_file = folder.root / "drills" / f"{name}.json"
+    argv = (
+        *(sys.executable, "-m", "gatemesh_engine_sim", "--name", name, "--port", str(port)),
+        *("--model", "sim", "--shutdown-timeout", "50", "--chaos-file", str(drill_file)),
+        "--spawn-worker",
+    )
+    return Engine(name, f"http://{LOOPBACK}:{port}", engine_program(folder, name, argv))
+
+
+@dataclass
+class Fleet:
+    """One running stack."""
+
+    stack: Stack
+    plan: StackPlan
+
+    def rows(self, query: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Return what a query over the views finds."""
+        url = plain_url(self.plan.addresses.database_url)
+        with psycopg.connect(url) as connection, connection.cursor(row_factory=dict_row) as cursor:
+            cursor.execute(query, parameters)
+            return cursor.fetchall()
+
+    def count(self, query: str, **parameters: Any) -> int:
+        """Return the number that a counting query gives."""
+        [row] = self.rows(query, **parameters)
+        return int(next(iter(row.values())))
+
+    def state_of(self, instance: str) -> str:
+        """Return the state of an instance."""
+        query = "SELECT state FROM instance_health_v1 WHERE instance_id = %(instance)s"
+        [row] = self.rows(query, instance=instance)
+        return str(row["state"])
+
+    def reached(self, instance: str, state: str, since: datetime) -> bool:
+        """Tell whether an instance was in a state since a moment."""
+        query = """SELECT count(*) FROM transitions_v1 WHERE instance_id = %(instance)s
+            AND after_state = %(state)s AND at >= %(since)s"""
+        return self.count(query, instance=instance, state=state, since=since) > 0
+
+    def commands(self, since: datetime, instance: str | None = None) -> list[str]:
+        """Return the commands since a moment, oldest first; putting back is none."""
+        query = """SELECT action FROM commands_v1 WHERE issued_at >= %(since)s
+            AND action <> 'readmit' AND coalesce(%(instance)s, instance_id) = instance_id
+            ORDER BY issued_at"""
+        return [str(row["action"]) for row in self.rows(query, since=since, instance=instance)]
+
+    def is_settled(self) -> bool:
+        """Tell whether every instance is healthy and no incident or command is open."""
+        healthy = "SELECT count(*) FROM instance_health_v1 WHERE state = 'healthy'"
+        incidents = "SELECT count(*) FROM incidents_v1 WHERE ended_at IS NULL"
+        commands = "SELECT count(*) FROM commands_v1 WHERE ended_at IS NULL"
+        return (
+            self.count(healthy) == len(self.plan.engines)
+            and self.count(incidents) == 0
+            and self.count(commands) == 0
+        )
+
+    async def settled(self) -> None:
+        """Wait until the stack is at rest."""
+        await until(self.is_settled, "every instance healthy, nothing open", LOOP_DEADLINE_S)
+
+    async def repaired(self, instance: str, since: datetime) -> None:
+        """Wait until an instance was restarted, is back, and the stack is at rest."""
+
+        def is_back() -> bool:
+            return self.reached(instance, "restarting", since) and self.is_settled()
+
+        await until(is_back, f"{instance} repaired", LOOP_DEADLINE_S)
+
+    def pid_of(self, program: str) -> int:
+        """Return the process of a program; 0 while it has none."""
+        return next(one.pid for one in self.stack.supervision.statuses() if one.name == program)
+
+    def kill(self, program: str) -> None:
+        """End a program of ours as a power cut would; supervisord starts it again."""
+        pid = self.pid_of(program)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+
+    async def publish(self, *messages: Message) -> None:
+        """Publish by hand, as a person with the broker's address would."""
+        async with Publisher(self.plan.addresses.amqp_url, "acceptance") as publisher:
+            for message in messages:
+                await publisher.publish(message)
+
+    async def ask(
+        self, prompt: str, *, headers: dict[str, str] | None = None, **fields: Any
+    ) -> tuple[int, bytes, str]:
+        """Send one chat request through the agent; return status, body and instance."""
+        body = {"model": "sim", "messages": [{"role": "user", "content": prompt}], **fields}
+        url = f"{self.plan.agent_url}/v1/chat/completions"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(url, json=body, headers=headers) as response,
+        ):
+            return (
+                response.status,
+                await response.read(),
+                response.headers.get("X-Gatemesh-Instance", ""),
+            )
+
+
+async def until(reached: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
+    """Wait until something is so; fail with its name when it is not in time."""
+    end = asyncio.get_running_loop().time() + deadline_s
+    while not await asyncio.to_thread(reached):
+        assert asyncio.get_running_loop().time() < end, f"not within {deadline_s:.0f} s: {what}"
+        await asyncio.sleep(INTERVAL_S)
+
+
+async def keep_asking(
+    ask: Callable[[int], Awaitable[object]], stopped: asyncio.Event, pause_s: float = 0.02
+) -> int:
+    """Go on asking, with a rising number, until told to stop; return how often."""
+    turn = 0
+    while not stopped.is_set():
+        await ask(turn)
+        turn += 1
+        await asyncio.sleep(pause_s)
+    return turn
+
+
+def now() -> datetime:
+    """Return the present moment."""
+    return utc_now()
