@@ -256,7 +256,7 @@ def _line_of_key(text: str, table: list[str], key: str) -> int | None:
         if header:
             words = [word.strip().strip("\"'") for word in header[1].split(".")]
             inside = words == table
-            if words == [*table, key]:
+            if words[: len(table) + 1] == [*table, key]:
                 return number
         elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
             return number

@@ -12,8 +12,8 @@ LARGEST_PENALTY = 100_000.0
 
 
 def faded(penalty: float, elapsed_s: float, half_life_s: float) -> float:
-    """Return what is left of a penalty; a negative time makes it larger."""
-    return min(LARGEST_PENALTY, penalty * math.exp2(-elapsed_s / half_life_s))
+    """Return what is left of a penalty; a clock set back changes nothing."""
+    return penalty * math.exp2(-max(0.0, elapsed_s) / half_life_s)
 
 
 def score_of(record: InstanceRecord, policy: ScorePolicy, now: datetime) -> float:

@@ -1,0 +1,57 @@
+"""What a decision tells the world."""
+
+from gatemesh_common.messages import (
+    DrainInstance,
+    EjectInstance,
+    IncidentChanged,
+    RoutingTable,
+    StateChanged,
+)
+from gatemesh_health_manager.announce import announcements
+from gatemesh_health_manager.facts import Facts
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.policy import Policy
+
+from .samples import NOW, hard, record, seen, verdict
+
+
+def fleet() -> Fleet:
+    """Return a pool with room for one to go."""
+    records = [record(instance_id=name) for name in ("a", "b")]
+    return Fleet(Policy(), [PoolRecord("default", routing_version=4)], records)
+
+
+def test_the_table_goes_first() -> None:
+    """It is what keeps clients safe; then the command, then the news."""
+    pool = fleet()
+    decision = pool.apply("a", hard(instance_id="a"), NOW)
+    messages = [message for message, _ in announcements(pool, [decision], "p1", NOW)]
+    assert [type(m) for m in messages] == [
+        RoutingTable,
+        EjectInstance,
+        StateChanged,
+        IncidentChanged,
+    ]
+    table = messages[0]
+    assert isinstance(table, RoutingTable)
+    assert (table.version, [row.in_rotation for row in table.instances]) == (5, [False, True])
+
+
+def test_one_table_for_many_decisions() -> None:
+    """The last version says everything; a drain names one no later than it."""
+    pool = fleet()
+    decisions = [
+        pool.apply("a", verdict(instance_id="a"), NOW, Facts(6, 6)),
+        pool.apply("b", verdict(instance_id="b"), NOW, Facts(6, 6)),
+    ]
+    messages = [message for message, _ in announcements(pool, decisions, "p1", NOW)]
+    [table] = [m for m in messages if isinstance(m, RoutingTable)]
+    [drain] = [m for m in messages if isinstance(m, DrainInstance)]
+    assert 4 < drain.routing_version <= table.version
+
+
+def test_nothing_to_tell() -> None:
+    """A repetition is not news."""
+    pool = fleet()
+    decision = pool.apply("a", seen(instance_id="a"), NOW)
+    assert announcements(pool, [decision], "p1", NOW) == []

@@ -1,0 +1,71 @@
+"""Events one after the other: each decision sees the last one's outcome."""
+
+from gatemesh_common.messages import InstanceState
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import PoolFacts
+
+from .samples import NOW, asked, at, hard, record, seen
+
+S = InstanceState
+
+
+def fleet(*names: str, state: S = S.HEALTHY) -> Fleet:
+    """Return one pool of serving instances."""
+    records = [record(state, instance_id=name) for name in names]
+    return Fleet(Policy(), [PoolRecord("default", routing_version=4)], records)
+
+
+def test_the_second_of_two_is_held() -> None:
+    """Proof against both within one batch takes out one."""
+    pool = fleet("a", "b")
+    pool.apply("a", hard(instance_id="a"), NOW)
+    pool.apply("b", hard(instance_id="b"), NOW)
+    assert [pool.records[name].state for name in ("a", "b")] == [S.EJECTED, S.HEALTHY]
+    held = pool.records["b"].incident
+    assert held is not None
+    assert held.status == "held"
+
+
+def test_routing_rises_with_each_change() -> None:
+    """Agents keep the highest version."""
+    pool = fleet("a", "b", "c", "d")
+    pool.apply("a", hard(instance_id="a"), NOW)
+    assert pool.versions["default"] == 5
+    pool.apply("a", seen(instance_id="a"), at(1))
+    assert pool.versions["default"] == 5
+    assert pool.changed_routing == {"default"}
+
+
+def test_only_observed_instances_count() -> None:
+    """A name in an alert is no capacity."""
+    pool = fleet("a", "b")
+    pool.register("ghost", "default", NOW)
+    assert pool.facts_of("default") == PoolFacts(total=2, serving=2, routing_version=4)
+    assert pool.records["ghost"].state is S.STARTING
+    assert pool.records["ghost"].incarnation == 0
+
+
+def test_registering_twice_keeps_the_record() -> None:
+    """The first sight decides."""
+    pool = fleet("a")
+    assert pool.register("a", "other", NOW).pool == "default"
+
+
+def test_pause_and_resume() -> None:
+    """Judging goes on, acting waits."""
+    pool = fleet("a", "b")
+    pool.pause(asked("pause", instance_id=None))
+    assert pool.facts_of("default").paused
+    pool.apply("a", hard(instance_id="a"), NOW)
+    assert pool.records["a"].serving
+    pool.pause(asked("resume", instance_id=None))
+    assert not pool.facts_of("default").paused
+
+
+def test_moving_changes_both_pools() -> None:
+    """The old one loses a row, the new one gains one."""
+    pool = fleet("a", "b")
+    pool.apply("a", seen(instance_id="a", pool="chat"), at(1))
+    assert pool.changed_routing == {"default", "chat"}
+    assert [member.instance_id for member in pool.members("chat")] == ["a"]

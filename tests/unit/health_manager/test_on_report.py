@@ -1,0 +1,168 @@
+"""What follows the end of a command."""
+
+import pytest
+
+from gatemesh_common.messages import Action, InstanceState, ReportOutcome
+from gatemesh_health_manager.on_report import on_overdue_command, on_report
+from gatemesh_health_manager.record import Decision, InstanceRecord, Playbook
+
+from .samples import NOW, at, case, flying, incident, record, report
+
+S = InstanceState
+DRAINING = flying(record(S.DRAINING, incident=incident(), target_life="life-1"), Action.DRAIN)
+RESTARTING = flying(record(S.RESTARTING, incident=incident(), target_life="life-1"), Action.RESTART)
+
+
+def reported(
+    about: InstanceRecord,
+    action: Action = Action.DRAIN,
+    outcome: ReportOutcome = ReportOutcome.SUCCEEDED,
+) -> Decision:
+    """Return the decision about one report."""
+    one = case(about, after_s=1)
+    on_report(one, report(action, outcome))
+    return one.decision()
+
+
+def actions(decision: Decision) -> list[Action]:
+    """Return what is to be done."""
+    return [order.command.action for order in decision.commands]
+
+
+@pytest.mark.parametrize("outcome", ReportOutcome)
+def test_any_end_of_a_drain_leads_to_a_restart(outcome: ReportOutcome) -> None:
+    """A drain that failed is followed by a stop by force."""
+    decision = reported(DRAINING, Action.DRAIN, outcome)
+    assert decision.record.state is S.RESTARTING
+    assert actions(decision) == [Action.RESTART]
+    assert decision.ends[0].outcome is outcome
+
+
+def test_a_drain_on_request_ends_in_quarantine() -> None:
+    """Stopped, until a person releases it."""
+    asked = flying(record(S.DRAINING, incident=incident(playbook=Playbook.STOP)), Action.DRAIN)
+    decision = reported(asked)
+    assert decision.record.state is S.QUARANTINED
+    assert decision.commands == ()
+    assert decision.record.incident is None
+
+
+def test_a_new_life_goes_to_probation() -> None:
+    """Nobody gets traffic without probes."""
+    one = case(RESTARTING, after_s=1)
+    on_report(one, report(Action.RESTART, life_id="life-2"))
+    after = one.decision().record
+    assert (after.state, after.incarnation, after.life_id) == (S.PROBATION, 2, "life-2")
+    assert after.ticket is not None
+    assert after.flight is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "life_id"),
+    [
+        pytest.param(ReportOutcome.FAILED, None, id="failed"),
+        pytest.param(ReportOutcome.REFUSED, None, id="refused"),
+        pytest.param(ReportOutcome.SUCCEEDED, "life-1", id="the-old-life-runs"),
+        pytest.param(ReportOutcome.SUCCEEDED, None, id="no-life"),
+    ],
+)
+def test_a_restart_without_a_new_life_is_tried_again(
+    outcome: ReportOutcome, life_id: str | None
+) -> None:
+    """Within the budget, with back-off."""
+    one = case(RESTARTING, after_s=1)
+    on_report(one, report(Action.RESTART, outcome, life_id=life_id))
+    decision = one.decision()
+    assert decision.record.state is S.RESTARTING
+    assert actions(decision) == [Action.RESTART]
+    assert decision.commands[0].command.life_id == "life-1"
+
+
+def test_a_new_life_that_is_not_ready_is_the_next_one_to_end() -> None:
+    """The command that follows is about the life that runs."""
+    one = case(RESTARTING, after_s=1)
+    on_report(one, report(Action.RESTART, ReportOutcome.FAILED, life_id="life-2"))
+    [order] = one.decision().commands
+    assert order.command.life_id == "life-2"
+
+
+def test_restarts_that_fail_end_in_quarantine() -> None:
+    """The budget is finite."""
+    spent = flying(
+        record(S.RESTARTING, incident=incident(), restarts=(NOW, NOW, NOW)), Action.RESTART
+    )
+    one = case(spent, after_s=1)
+    on_report(one, report(Action.RESTART, ReportOutcome.FAILED))
+    assert one.decision().record.state is S.QUARANTINED
+    assert one.decision().incidents[-1].status == "quarantined"
+
+
+def test_a_report_nobody_waits_for_only_tells_of_a_life() -> None:
+    """A late report moves no state."""
+    one = case(record(S.RESTARTING), after_s=1)
+    on_report(one, report(Action.RESTART, life_id="life-2", command_id="another"))
+    after = one.decision().record
+    assert (after.state, after.incarnation) == (S.RESTARTING, 2)
+
+
+def test_an_old_report_tells_nothing_of_lives() -> None:
+    """What was seen later stands."""
+    about = record(S.RESTARTING, observed_at=at(9), life_id="life-3")
+    one = case(about, after_s=10)
+    on_report(one, report(Action.RESTART, life_id="life-2", command_id="another"))
+    assert one.record == about
+
+
+def test_a_report_of_another_command_frees_the_way() -> None:
+    """The command that was wanted meanwhile is sent."""
+    waiting = flying(record(S.DRAINING, incident=incident(), wanted=Action.DRAIN), Action.READMIT)
+    decision = reported(waiting, Action.READMIT)
+    assert decision.record.state is S.DRAINING
+    assert actions(decision) == [Action.DRAIN]
+
+
+def test_a_readmission_that_failed_is_tried_later() -> None:
+    """Every balancer must know."""
+    decision = reported(flying(record(), Action.READMIT), Action.READMIT, ReportOutcome.FAILED)
+    assert decision.record.due_at == at(31)
+
+
+def overdue(about: InstanceRecord, after_s: float) -> Decision:
+    """Return the decision when the report is missing."""
+    one = case(about, after_s=after_s)
+    on_overdue_command(one)
+    return one.decision()
+
+
+def test_a_drain_without_a_report_is_given_up() -> None:
+    """Restart."""
+    decision = overdue(DRAINING, 31)
+    assert decision.record.state is S.RESTARTING
+    assert decision.ends[0].outcome == "expired"
+
+
+def test_a_restart_without_a_report_counts_while_the_executor_is_heard() -> None:
+    """It had its chance."""
+    decision = overdue(RESTARTING, 30)
+    assert actions(decision) == [Action.RESTART]
+    assert len(decision.record.restarts) == 1
+
+
+def test_a_restart_that_nobody_read_is_repeated_and_not_counted() -> None:
+    """An executor that is away for an hour does not quarantine the fleet."""
+    decision = overdue(RESTARTING, 31)
+    assert actions(decision) == [Action.RESTART]
+    assert decision.record.restarts == ()
+    assert decision.transitions == ()
+
+
+def test_nothing_in_flight_is_never_overdue() -> None:
+    """Harmless."""
+    assert overdue(record(), 99).record == record()
+
+
+def test_a_restart_report_in_quarantine_changes_no_state() -> None:
+    """A person decides."""
+    one = case(flying(record(S.QUARANTINED), Action.RESTART), after_s=1)
+    on_report(one, report(Action.RESTART, life_id="life-2"))
+    assert one.decision().record.state is S.QUARANTINED

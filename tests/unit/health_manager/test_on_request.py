@@ -1,0 +1,110 @@
+"""What operators may ask for."""
+
+from typing import get_args
+
+import pytest
+
+from gatemesh_common.messages import Action, ActionRequest, InstanceState
+from gatemesh_health_manager.on_request import REQUESTS, on_request
+from gatemesh_health_manager.record import Condition, Decision, InstanceRecord, PoolFacts
+
+from .samples import NO_ROOM, ROOM, asked, case, incident, record, ticket
+
+S = InstanceState
+
+
+def answered(about: InstanceRecord, action: str, pool: PoolFacts = ROOM) -> Decision:
+    """Return the decision about one request."""
+    one = case(about, pool)
+    on_request(one, asked(action, reason="maintenance"))
+    return one.decision()
+
+
+def actions(decision: Decision) -> list[Action]:
+    """Return what is to be done."""
+    return [order.command.action for order in decision.commands]
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "commands"),
+    [
+        ("drain", S.DRAINING, [Action.DRAIN]),
+        ("restart", S.DRAINING, [Action.DRAIN]),
+        ("eject", S.EJECTED, [Action.EJECT]),
+        ("quarantine", S.QUARANTINED, [Action.EJECT]),
+    ],
+)
+def test_a_serving_instance_is_taken_out(action: str, state: S, commands: list[Action]) -> None:
+    """Each request has its own way out, and an incident that says who asked."""
+    decision = answered(record(), action)
+    assert decision.record.state is state
+    assert actions(decision) == commands
+    assert decision.incidents[0].condition is Condition.OPERATOR
+    assert "alice: maintenance" in decision.incidents[0].reason
+
+
+@pytest.mark.parametrize("action", ["drain", "restart", "eject", "quarantine"])
+def test_the_floor_holds_for_people_too(action: str) -> None:
+    """The refusal names the setting."""
+    decision = answered(record(), action, NO_ROOM)
+    assert decision.record == record()
+    assert "min_in_rotation is 1" in str(decision.refusal)
+
+
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [
+        (S.DRAINING, "drain"),
+        (S.RESTARTING, "restart"),
+        (S.PROBATION, "eject"),
+        (S.QUARANTINED, "quarantine"),
+        (S.HEALTHY, "release"),
+    ],
+)
+def test_what_the_state_does_not_allow_is_refused(state: S, action: str) -> None:
+    """The refusal names the state, nothing else happens."""
+    decision = answered(record(state), action)
+    assert str(state) in str(decision.refusal)
+    assert decision.record == record(state)
+
+
+def test_nothing_is_done_to_an_instance_nobody_has_observed() -> None:
+    """The executor would not know it."""
+    assert "not observed" in str(answered(record(base_url=None), "restart").refusal)
+
+
+def test_a_released_instance_that_runs_goes_to_probation() -> None:
+    """With a fresh restart budget."""
+    decision = answered(record(S.QUARANTINED, restarts=(record().state_since,) * 3), "release")
+    assert decision.record.state is S.PROBATION
+    assert decision.record.restarts == ()
+    assert decision.commands == ()
+
+
+@pytest.mark.parametrize("action", ["release", "restart"])
+def test_a_stopped_instance_is_started_first(action: str) -> None:
+    """Probation follows the start."""
+    decision = answered(record(S.QUARANTINED, running=False), action)
+    assert decision.record.state is S.RESTARTING
+    assert actions(decision) == [Action.RESTART]
+
+
+def test_an_operator_takes_over_the_incident_under_way() -> None:
+    """The old one ends, the new one begins; never two at a time."""
+    about = record(S.EJECTED, ticket=ticket("confirm"), incident=incident())
+    decision = answered(about, "quarantine")
+    assert [(i.condition, i.status) for i in decision.incidents] == [
+        (Condition.A, "resolved"),
+        (Condition.OPERATOR, "quarantined"),
+    ]
+
+
+def test_a_stopped_instance_needs_no_eject_to_be_quarantined() -> None:
+    """There is nothing to take out."""
+    assert answered(record(S.STARTING, running=False), "quarantine").commands == ()
+
+
+def test_every_request_about_an_instance_has_an_answer() -> None:
+    """A new action without a rule would be a crash."""
+    words = set(get_args(ActionRequest.model_fields["action"].annotation))
+    assert set(REQUESTS) == words - {"pause", "resume"}

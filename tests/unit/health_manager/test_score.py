@@ -1,0 +1,86 @@
+"""The score falls by gate and heals with time, whatever the order."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatemesh_common.messages import CheckLevel, InstanceState, Verdict
+from gatemesh_health_manager.score import faded, penalised, score_of, weight_of
+
+from .samples import NOW, POLICY, at, hard, record, verdict
+
+RULE = POLICY.score
+
+
+def after(*failures: Verdict, now_s: float = 0) -> float:
+    """Return the score after some failures."""
+    about = record()
+    for failure in failures:
+        penalty, moment = penalised(about, failure, failure.timestamp, RULE)
+        about = replace(about, penalty=penalty, penalty_at=moment)
+    return score_of(about, RULE, at(now_s))
+
+
+@pytest.mark.parametrize(
+    ("failure", "score"),
+    [
+        pytest.param(verdict(CheckLevel.L1), 95, id="l1"),
+        pytest.param(verdict(CheckLevel.L3), 85, id="l3"),
+        pytest.param(verdict(CheckLevel.L5), 80, id="l5"),
+        pytest.param(hard(), 60, id="hard"),
+    ],
+)
+def test_a_failure_costs_points_by_gate(failure: Verdict, score: float) -> None:
+    """Graver gates weigh more."""
+    assert after(failure) == pytest.approx(score)
+
+
+def test_half_is_healed_after_the_half_life() -> None:
+    """Time heals."""
+    assert after(hard(), now_s=RULE.half_life_s) == pytest.approx(80)
+
+
+def test_the_score_never_leaves_its_range() -> None:
+    """However many failures, 0 is the end."""
+    assert after(*[hard()] * 50) == 0
+
+
+def test_a_clock_set_back_changes_nothing() -> None:
+    """The score of an earlier moment is that of the last failure."""
+    assert faded(30, -1e9, 1) == 30
+
+
+def test_five_soft_failures_leave_a_readmitted_instance_trusted() -> None:
+    """Five failures do nothing, right after a return too."""
+    back = record(penalty=100 - RULE.readmit_score)
+    for _ in range(5):
+        penalty, _moment = penalised(back, verdict(), NOW, RULE)
+        back = replace(back, penalty=penalty)
+    assert score_of(back, RULE, NOW) > RULE.suspect_below
+
+
+MOMENTS = st.lists(st.integers(-600, 0), min_size=1, max_size=8)
+
+
+@given(MOMENTS.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
+def test_order_changes_nothing(moments: tuple[list[int], list[int]]) -> None:
+    """The same failures in any order give the same score."""
+    one, other = (after(*[verdict(timestamp=at(s)) for s in order]) for order in moments)
+    assert one == pytest.approx(other)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "weight"),
+    [(0, 1.0), (0.1, 1.0), (10, 0.9), (15, 0.9), (55, 0.5), (99, 0.1), (500, 0.1)],
+)
+def test_the_weight_follows_the_score_down_to_a_floor(penalty: float, weight: float) -> None:
+    """A doubted instance gets less, never nothing."""
+    assert weight_of(record(penalty=penalty), RULE, NOW) == weight
+
+
+@pytest.mark.parametrize("state", [s for s in InstanceState if s not in ("healthy", "suspect")])
+def test_outside_rotation_the_weight_is_zero(state: InstanceState) -> None:
+    """No other state gets requests of clients."""
+    assert weight_of(record(state), RULE, NOW) == 0
