@@ -74,7 +74,8 @@ QUEUE_COLUMNS = ("queue", "messages", "consumers")
 def main() -> None:
     """Run the command line; a failure says what is wrong and the way out, without a traceback."""
     # Connection libraries would print a line of their own beside ours.
-    logging.disable(logging.CRITICAL)
+    for name in ("aio_pika", "aiormq"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         application(prog_name="gatemesh-ctl")
     except CtlError as error:

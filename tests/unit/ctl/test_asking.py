@@ -1,0 +1,84 @@
+"""Requests, checked before they are sent."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gatemesh_ctl.asking import (
+    ACTIONS,
+    POOL_ACTIONS,
+    build_request,
+    check_action,
+    pool_of_instance,
+    pool_to_hold,
+    send_request,
+)
+from gatemesh_ctl.errors import CtlError, UnreachableError
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_of_the_message_can_be_asked(action: str) -> None:
+    """And is told what it lacks or has too much."""
+    of_pool = action in POOL_ACTIONS
+    check_action(action, None if of_pool else "engine-0")
+    with pytest.raises(CtlError, match="--pool" if of_pool else "needs an instance"):
+        check_action(action, "engine-0" if of_pool else None)
+
+
+def test_an_unknown_action_lists_the_known() -> None:
+    """A typing error is corrected at once."""
+    with pytest.raises(CtlError, match="actions: drain, eject, restart"):
+        check_action("explode", "engine-0")
+
+
+def test_the_pool_comes_from_the_instance() -> None:
+    """Another one is an error, not a silent no-op."""
+    instance = {"instance_id": "engine-0", "pool": "chat"}
+    assert pool_of_instance(instance, None) == "chat"
+    assert pool_of_instance(instance, "chat") == "chat"
+    with pytest.raises(CtlError, match="in pool 'chat', not in 'code'"):
+        pool_of_instance(instance, "code")
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "pool"),
+    [(["chat", "chat"], None, "chat"), (["chat", "code"], "code", "code")],
+)
+def test_the_only_pool_needs_no_name(known: list[str], given: str | None, pool: str) -> None:
+    """With several, the operator says which."""
+    assert pool_to_hold(known, given) == pool
+
+
+@pytest.mark.parametrize(
+    ("known", "given"), [(["chat", "code"], None), (["chat"], "code"), ([], None), ([], "code")]
+)
+def test_an_unclear_pool_is_asked_for(known: list[str], given: str | None) -> None:
+    """Pausing the wrong one would be worse."""
+    with pytest.raises(CtlError, match="known pools"):
+        pool_to_hold(known, given)
+
+
+def test_a_request_carries_who_and_why() -> None:
+    """For the history."""
+    request = build_request("drain", "chat", "engine-0", NOW, by="ann", reason="noise")
+    assert (request.requested_by, request.reason, request.key()) == (
+        "ann",
+        "noise",
+        "request.v1.drain.chat",
+    )
+
+
+def test_a_field_out_of_bounds_is_named() -> None:
+    """Before anything is sent."""
+    with pytest.raises(CtlError, match="reason"):
+        build_request("drain", "chat", "engine-0", NOW, by="ann", reason="x" * 501)
+
+
+async def test_an_unreachable_broker_names_the_setting_and_no_password() -> None:
+    """Port 1 on the loopback address is never a broker."""
+    request = build_request("drain", "chat", "engine-0", NOW, by="ann", reason="")
+    with pytest.raises(UnreachableError, match="GATEMESH_AMQP_URL") as caught:
+        await send_request("amqp://u:secret@127.0.0.1:1/", request)
+    assert "secret" not in str(caught.value)

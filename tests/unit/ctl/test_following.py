@@ -1,0 +1,116 @@
+"""Following a request to its end."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gatemesh_common.messages import ActionRequest
+from gatemesh_ctl.following import Ending, Follower, judge
+from gatemesh_ctl.store import Row
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Told:
+    """A history that grows with each look."""
+
+    def __init__(
+        self, decisions: list[Row | None], incidents: list[Row], events: list[Row]
+    ) -> None:
+        self._decisions = decisions
+        self._incidents = incidents
+        self._events = events
+        self.looked_since: datetime | None = None
+
+    def request(self, message_id: str) -> Row | None:
+        """Return the next decision; the last one stays."""
+        return self._decisions.pop(0) if len(self._decisions) > 1 else self._decisions[0]
+
+    def operator_incident(self, instance_id: str, since: datetime) -> Row | None:
+        """Return the next state of the incident; the last one stays."""
+        self.looked_since = since
+        if not self._incidents:
+            return None
+        return self._incidents.pop(0) if len(self._incidents) > 1 else self._incidents[0]
+
+    def incident_timeline(self, incident: Row) -> list[Row]:
+        """Return the events up to now."""
+        return self._events[: incident["events"]]
+
+
+ACCEPTED = {"outcome": "accepted", "why": "", "decided_at": NOW}
+REFUSED = {"outcome": "refused", "why": "it is healthy", "decided_at": NOW}
+
+
+def incident(status: str, events: int = 0) -> Row:
+    """Return an incident of which so many events are known."""
+    return {"incident_id": "i-1", "status": status, "reason": "asked", "events": events}
+
+
+def follower(history: Told, told: list[Row], action: str = "restart") -> Follower:
+    """Return a follower whose time passes by sleeping."""
+    request = ActionRequest.model_validate(
+        {
+            "action": action,
+            "instance_id": None if action == "pause" else "engine-0",
+            "requested_by": "ann",
+            "timestamp": NOW,
+        }
+    )
+    elapsed = [0.0]
+
+    def sleep(seconds: float) -> None:
+        elapsed[0] += seconds
+
+    return Follower(history, request, told.append, lambda: elapsed[0], sleep)
+
+
+def test_a_restart_is_followed_to_its_end() -> None:
+    """Each event is told once, in order; verdicts are no events of it."""
+    events = [{"kind": kind, "what": str(n)} for n, kind in enumerate(["state", "verdict", "step"])]
+    history = Told([None, None, ACCEPTED], [incident("open", 1), incident("resolved", 3)], events)
+    told: list[Row] = []
+    followed = follower(history, told).follow(60)
+    assert (followed.ending, followed.why) == (Ending.DONE, "resolved: asked")
+    assert [row["what"] for row in told] == ["0", "2"]
+    assert history.looked_since == NOW - timedelta(seconds=1)
+
+
+def test_a_refusal_says_why() -> None:
+    """In the manager's words."""
+    followed = follower(Told([REFUSED], [], []), []).follow(60)
+    assert (followed.ending, followed.why) == (Ending.REFUSED, "it is healthy")
+
+
+def test_a_pause_is_done_once_accepted() -> None:
+    """Nothing follows it."""
+    assert follower(Told([ACCEPTED], [], []), [], "pause").follow(60).ending is Ending.DONE
+
+
+@pytest.mark.parametrize(
+    "history", [Told([None], [], []), Told([ACCEPTED], [incident("open")], [])]
+)
+def test_the_time_is_bounded(history: Told) -> None:
+    """No manager, or a very slow engine."""
+    followed = follower(history, []).follow(10)
+    assert (followed.ending, followed.why) == (Ending.UNDECIDED, "not ended in 10 s")
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "ending"),
+    [
+        ("restart", "resolved", Ending.DONE),
+        ("restart", "quarantined", Ending.FAILED),
+        ("eject", "expired", Ending.FAILED),
+        ("drain", "quarantined", Ending.DONE),
+        ("quarantine", "quarantined", Ending.DONE),
+        ("drain", "resolved", Ending.FAILED),
+        ("release", "resolved", Ending.DONE),
+        ("restart", "open", None),
+        ("restart", "held", None),
+    ],
+)
+def test_what_counts_as_done(action: str, status: str, ending: Ending | None) -> None:
+    """A drain wants it out, a restart wants it back."""
+    followed = judge(action, incident(status))
+    assert (followed.ending if followed else None) is ending
