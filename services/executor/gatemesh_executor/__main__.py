@@ -2,22 +2,27 @@
 
 import asyncio
 import logging
-import signal
 import sys
-from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from aio_pika.exceptions import AMQPError
 from faststream.rabbit import RabbitBroker
 
 from gatemesh_common.admin import Readiness, start_admin_server
-from gatemesh_common.broker import COMMANDS, declare_topology
+from gatemesh_common.broker import COMMANDS
 from gatemesh_common.clock import utc_now
 from gatemesh_common.consuming import consumer_broker, retry_passing_faults, watch_consumers
-from gatemesh_common.errors import BrokerUnavailableError, SettingsError
+from gatemesh_common.errors import SettingsError
 from gatemesh_common.log import configure_logging
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.running import (
+    EXIT_PART_LOST,
+    EXIT_SETTINGS,
+    declare_when_up,
+    first_to_end,
+    stop_requested,
+    with_broker,
+)
 from gatemesh_common.settings import load_settings
 from gatemesh_executor.backends.supervisor import SupervisorBackend
 from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
@@ -34,8 +39,6 @@ from gatemesh_executor.subscribers import applied_router, command_router
 log = logging.getLogger(__name__)
 
 APP_ID = "executor"
-EXIT_SETTINGS = 2
-EXIT_CONSUMER_LOST = 70
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -62,53 +65,19 @@ def supervisor_backend(
     return SupervisorBackend(client, instances, settings.grace_s, local=local)
 
 
-async def with_broker(operation: Callable[[], Awaitable[RabbitBroker | None]]) -> None:
-    """Do something that needs the broker as soon as it is there."""
-
-    async def attempt() -> None:
-        try:
-            await operation()
-        except (AMQPError, OSError, TimeoutError) as error:
-            raise BrokerUnavailableError(type(error).__name__) from error
-
-    await retry_passing_faults(attempt)
-
-
-async def first_to_end(*running: Awaitable[object]) -> None:
-    """Return when one of them ends, cancel the others, and raise what it raised."""
-    tasks = [asyncio.ensure_future(each) for each in running]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def stop_requested() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    event = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, event.set)
-    return event
-
-
 async def serve(settings: ExecutorSettings, instances: Instances) -> int:
     """Run until told to stop; return the exit code."""
     stop = stop_requested()
-    readiness = Readiness("broker", "backend", "consumer")
+    readiness = Readiness("broker", "backend", "consumers")
     start_admin_server(settings.admin_host, settings.admin_port, readiness)
-    running = asyncio.ensure_future(run(settings, instances, readiness))
 
     async def stop_in_order() -> None:
         await stop.wait()
-        readiness.set("consumer", met=False)
+        readiness.set("consumers", met=False)
 
-    await first_to_end(running, stop_in_order())
+    await first_to_end(run(settings, instances, readiness), stop_in_order())
     log.info("executor_stopped", extra={"asked": stop.is_set()})
-    return 0 if stop.is_set() else EXIT_CONSUMER_LOST
+    return 0 if stop.is_set() else EXIT_PART_LOST
 
 
 async def run(settings: ExecutorSettings, instances: Instances, readiness: Readiness) -> None:
@@ -147,9 +116,9 @@ async def consume(
     readiness: Readiness,
 ) -> None:
     """Obey commands until their consumer is lost."""
-    await declare(publisher)
+    await declare_when_up(publisher)
     broker = await subscribe(settings, publisher, executor, routing)
-    readiness.set("consumer", met=True)
+    readiness.set("consumers", met=True)
     readiness.set("broker", met=True)
     try:
         await watch_consumers(publisher, (COMMANDS,))
@@ -158,31 +127,21 @@ async def consume(
         await broker.stop()
 
 
-async def declare(publisher: Publisher) -> None:
-    """Declare the topology as soon as the broker is there."""
-
-    async def attempt() -> None:
-        await declare_topology(await publisher.channel())
-
-    await with_broker(attempt)
-
-
 async def subscribe(
     settings: ExecutorSettings, publisher: Publisher, executor: Executor, routing: AgentRouting
 ) -> RabbitBroker:
-    """Return a broker whose subscribers run."""
-    started: list[RabbitBroker] = []
+    """Return a broker whose subscribers run, as soon as there is one to connect to."""
 
-    async def attempt() -> None:
+    async def start() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
         broker.include_router(command_router(executor.obey))
         broker.include_router(applied_router(routing.hear, uuid4().hex[:8]))
         await broker.start()
-        started.append(broker)
+        return broker
 
-    await with_broker(attempt)
+    broker = await with_broker(start)
     routing.listen()
-    return started[-1]
+    return broker
 
 
 def main() -> int:

@@ -185,12 +185,10 @@ class Manager:
     async def find(self, kind: type[M], holds: Callable[[M], bool]) -> M:
         """Wait for a message, past or to come."""
         async with asyncio.timeout(DEADLINE_S):
-            while True:
+            while not (found := [it for it in self.seen if isinstance(it, kind) and holds(it)]):
                 self._news.clear()
-                for message in self.seen:
-                    if isinstance(message, kind) and holds(message):
-                        return message
                 await self._news.wait()
+        return found[0]
 
     def steps_of(self, command: InstanceCommand) -> list[str]:
         """Return the steps told so far, each once, as the manager's inbox would keep them."""
