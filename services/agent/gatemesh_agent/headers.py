@@ -26,9 +26,7 @@ INSTANCE = "X-Gatemesh-Instance"
 REQUEST_ID_FORM = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-def passing(
-    headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str
-) -> CIMultiDict[str]:
+def passing(headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str) -> CIMultiDict[str]:
     """Return the end-to-end headers in their order, repeated ones too, but for those named."""
     connection = headers.get("Connection", "")
     dropped = HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}

@@ -1,4 +1,4 @@
-"""Which instance gets a request: a table, and the least loaded of those it has in rotation. Pure."""
+"""Which instance gets a request: the least loaded of those in rotation. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping

@@ -1,0 +1,41 @@
+"""Errors of the engine that mean something else than they say. Pure.
+
+Source: vLLM 0.32.0, seen with a real engine: refused in a drain, died, capped log probabilities.
+"""
+
+import re
+
+DRAIN_REFUSED = b"cannot schedule new futures after shutdown"
+ENGINE_DIED = b"EngineCore encountered an issue"
+HIGHEST_ALLOWED = re.compile(rb"greater than max allowed: (\d{1,6})")
+
+INTERNAL_ERROR = 500
+
+
+def drain_refused(status: int, body: bytes) -> bool:
+    """Return True when the engine has been told to stop and takes no new request."""
+    return status == INTERNAL_ERROR and DRAIN_REFUSED in body
+
+
+def engine_died(status: int, body: bytes) -> bool:
+    """Return True when the engine died or was stopped under the request."""
+    return status == INTERNAL_ERROR and ENGINE_DIED in body
+
+
+def opens_with_error(data: bytes) -> bool:
+    """Return True for a stream whose first event is an error: nothing was generated."""
+    return data.startswith(b'data: {"error"')
+
+
+def names_logprobs(body: bytes) -> bool:
+    """Return True for an error that may owe itself to log probabilities the client never asked."""
+    return b"logprobs" in body
+
+
+def highest_allowed(body: bytes, below: int) -> int | None:
+    """Return how many log probabilities the engine allows, where its error says so.
+
+    Always less than were asked, so that asking again comes to an end.
+    """
+    found = HIGHEST_ALLOWED.search(body)
+    return min(int(found[1]), below - 1) if found else None

@@ -1,0 +1,199 @@
+"""One agent put together from its settings."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from aiohttp import web
+
+from gatemesh_agent.guarded import Bounds, Guard
+from gatemesh_agent.judging import Judging
+from gatemesh_agent.probes import Pace, Prober
+from gatemesh_agent.proxy import Proxy
+from gatemesh_agent.relay import Relay
+from gatemesh_agent.reporting import Reporter
+from gatemesh_agent.routing import PoolView, Router, bootstrap, view_of
+from gatemesh_agent.routing_feed import RoutingFeed
+from gatemesh_agent.routing_store import load_table
+from gatemesh_agent.sending import Sender
+from gatemesh_agent.settings import AgentSettings
+from gatemesh_agent.spool import Spool
+from gatemesh_agent.suite import load_suite
+from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.upstream import Upstream, open_session, patience_of
+from gatemesh_common.clock import utc_now
+from gatemesh_common.publisher import Publisher
+
+APP_ID = "agent"
+DRAIN_S = 3.0
+"""Longest wait for the broker when the agent ends; the rest is sent after the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The parts of a running agent."""
+
+    settings: AgentSettings
+    router: Router
+    telemetry: Telemetry
+    sender: Sender
+    prober: Prober
+    feed: RoutingFeed
+    proxy: Proxy
+
+    async def publish_telemetry(self) -> None:
+        """Hand out a telemetry window every few seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(self.settings.telemetry_every_s)
+            self.roll_telemetry()
+
+    def roll_telemetry(self) -> None:
+        """Hand out the present telemetry window."""
+        for window in self.telemetry.roll(utc_now(), self.router.in_flight):
+            self.sender.put(window)
+
+
+@asynccontextmanager
+async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
+    """Build an agent that routes by what it knew last; nothing runs yet.
+
+    Raises:
+        SettingsError: the probe suite cannot be read.
+    """
+    suite = load_suite(settings.probe_suite)
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(open_session(settings))
+        publisher = Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s)
+        await stack.enter_async_context(publisher)
+        spool = Spool(spool_path(settings), APP_ID, settings.spool_max_messages)
+        stack.callback(spool.close)
+        sender = Sender(spool, publisher, time.time)
+        telemetry = Telemetry(settings.id, settings.pool, utc_now())
+        reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now)
+        router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
+        judging = Judging(reporter, utc_now, settings.vocab_size)
+        upstream = Upstream(session, patience_of(settings))
+        prober = Prober(
+            agent_id=settings.id,
+            pool=settings.pool,
+            suite=suite,
+            upstream=upstream,
+            judging=judging,
+            put=sender.put,
+            clock=utc_now,
+            pace=probe_pace(settings),
+        )
+        stack.push_async_callback(prober.stop)
+        yield Agent(
+            settings=settings,
+            router=router,
+            telemetry=telemetry,
+            sender=sender,
+            prober=prober,
+            feed=build_feed(settings, router, publisher, prober.follow),
+            proxy=build_proxy(settings, router, upstream, judging, reporter),
+        )
+
+
+def probe_pace(settings: AgentSettings) -> Pace:
+    """Return how probes are run."""
+    return Pace(
+        parallel=settings.probe_parallel,
+        health_s=settings.probe_health_s,
+        answer_s=settings.probe_answer_s,
+        top_logprobs=settings.top_logprobs,
+    )
+
+
+def build_proxy(
+    settings: AgentSettings,
+    router: Router,
+    upstream: Upstream,
+    judging: Judging,
+    reporter: Reporter,
+) -> Proxy:
+    """Return the front door."""
+    bounds = Bounds(
+        pool=settings.pool,
+        reroutes=settings.reroutes,
+        top_logprobs=settings.top_logprobs,
+        max_answer_bytes=settings.max_answer_bytes,
+        max_event_bytes=settings.max_event_bytes,
+    )
+    return Proxy(
+        guard=Guard(router, upstream, judging, reporter, bounds),
+        relay=Relay(router, upstream, reporter, settings.pool, settings.reroutes),
+        hash_key=settings.hash_key,
+        max_body_bytes=settings.max_body_bytes,
+        stall_s=settings.client_stall_s,
+        new_id=lambda: uuid4().hex,
+    )
+
+
+def build_feed(
+    settings: AgentSettings,
+    router: Router,
+    publisher: Publisher,
+    on_view: Callable[[PoolView], None],
+) -> RoutingFeed:
+    """Return what follows the routing table."""
+    return RoutingFeed(
+        agent_id=settings.id,
+        pool=settings.pool,
+        router=router,
+        publisher=publisher,
+        clock=utc_now,
+        store=routing_path(settings),
+        on_view=on_view,
+        only=only_instances(settings),
+    )
+
+
+def only_instances(settings: AgentSettings) -> tuple[str, ...]:
+    """Return the instances this agent may serve; empty means all of the pool."""
+    return tuple(settings.instances) if settings.mode == "sidecar" else ()
+
+
+def known_view(settings: AgentSettings) -> PoolView:
+    """Return the view to begin with: the last table, else the instances of the settings."""
+    table = load_table(routing_path(settings), settings.pool)
+    if table is not None:
+        return view_of(table, only_instances(settings))
+    return bootstrap(settings.instances)
+
+
+def spool_path(settings: AgentSettings) -> Path:
+    """Return the file of the spool."""
+    return settings.spool_dir / f"spool-{settings.id}.sqlite3"
+
+
+def routing_path(settings: AgentSettings) -> Path:
+    """Return the file of the last routing table."""
+    return settings.spool_dir / f"routing-{settings.id}.json"
+
+
+@asynccontextmanager
+async def listening(agent: Agent) -> AsyncIterator[str]:
+    """Serve clients while the block runs; hand out the address. Running requests may end."""
+    settings = agent.settings
+    server = web.Server(
+        agent.proxy.handle,
+        handler_cancellation=True,
+        access_log=None,
+        max_line_size=settings.max_header_bytes,
+        max_field_size=settings.max_header_bytes,
+    )
+    runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=settings.stop_grace_s)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
