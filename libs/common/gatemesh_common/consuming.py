@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from json import JSONDecodeError
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -45,6 +46,8 @@ def reason_of(error: BaseException) -> str:
         return "; ".join(f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in faults)[:1000]
     if isinstance(error, GatemeshError):
         return str(error)[:1000]
+    if isinstance(error, JSONDecodeError):
+        return f"body: no valid JSON, {error.msg} at character {error.pos}"
     return type(error).__name__
 
 
@@ -132,8 +135,9 @@ async def watch_consumers(
 ) -> None:
     """Return when one of the queues has lost its consumers while the broker answers.
 
-    A channel or consumer that the broker closes does not come back by itself and raises nowhere;
-    the caller ends the process, which its supervisor starts anew.
+    A closed channel comes back by itself, but a consumer that the broker cancels, since its queue
+    was deleted, does not, and raises nowhere; the caller ends the process, which its supervisor
+    starts anew.
     """
     while True:
         await asyncio.sleep(every_s)

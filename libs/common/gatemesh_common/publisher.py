@@ -1,6 +1,8 @@
 """Sending: confirmed, mandatory where a reader is obliged, and never without a deadline."""
 
 import asyncio
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -8,7 +10,6 @@ import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange
 from aio_pika.exceptions import (
     AMQPError,
-    ChannelInvalidStateError,
     ChannelNotFoundEntity,
     DeliveryError,
     PublishError,
@@ -18,6 +19,7 @@ from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, U
 from gatemesh_common.messages import Message
 
 CONTENT_TYPE = "application/json"
+LONGEST_CLOSE_S = 5.0
 
 
 def envelope(message: Message, app_id: str) -> aio_pika.Message:
@@ -43,21 +45,42 @@ def envelope(message: Message, app_id: str) -> aio_pika.Message:
     )
 
 
-class Publisher:
-    """Publishes on a connection and channel of its own, opened anew whenever one was closed.
+@dataclass
+class _Link:
+    """One connection and its channel; given up as a whole, and only by who used it."""
 
-    A channel that the broker closed (a forbidden key, say) would refuse every later publish, so it
-    is never kept.
+    connection: AbstractConnection
+    channel: AbstractChannel
+    exchanges: dict[str, AbstractExchange] = field(default_factory=dict)
+
+    @property
+    def is_up(self) -> bool:
+        """True while both are open, as far as is known."""
+        connection = self.connection
+        connected = connection.connected.is_set() and not connection.is_closed
+        return connected and not self.channel.is_closed
+
+    async def exchange(self, name: str) -> AbstractExchange:
+        """Return an exchange of the channel, without asking the broker for it."""
+        if name not in self.exchanges:
+            self.exchanges[name] = await self.channel.get_exchange(name, ensure=False)
+        return self.exchanges[name]
+
+
+class Publisher:
+    """Publishes on a connection of its own, opened anew whenever it or its channel was closed.
+
+    A channel that the broker closed (a forbidden key, say) would refuse every later publish, and a
+    lost connection does not come back by itself, so neither is kept.
     """
 
     def __init__(self, amqp_url: str, app_id: str, deadline_s: float = 5.0) -> None:
         self._amqp_url = amqp_url
         self._app_id = app_id
         self._deadline_s = deadline_s
-        self._connection: AbstractConnection | None = None
-        self._channel: AbstractChannel | None = None
-        self._exchanges: dict[str, AbstractExchange] = {}
+        self._link: _Link | None = None
         self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -85,53 +108,62 @@ class Publisher:
         self, body: aio_pika.Message, exchange: str, key: str, *, mandatory: bool
     ) -> None:
         """Send a ready envelope; raises as `publish` does."""
+        link: _Link | None = None
         try:
             async with asyncio.timeout(self._deadline_s):
-                target = await self._exchange(exchange)
+                link = await self._open_link()
+                target = await link.exchange(exchange)
                 await target.publish(body, key, mandatory=mandatory)
         except PublishError as error:
             raise UnroutableError(exchange, key) from error
         except DeliveryError as error:
             raise BrokerUnavailableError("the broker answered nack, a queue is full") from error
         except ChannelNotFoundEntity as error:
-            self._forget_channel()
+            self._give_up(link)
             raise BrokerRefusedError(f"exchange {exchange!r} does not exist") from error
-        except ChannelInvalidStateError as error:
-            self._forget_channel()
-            raise BrokerUnavailableError("the channel was closed by the broker") from error
         except TimeoutError as error:
-            self._forget_channel()
+            self._give_up(link)
             raise BrokerUnavailableError(f"no confirmation in {self._deadline_s} s") from error
         except (AMQPError, OSError, RuntimeError) as error:
-            self._forget_channel()
+            self._give_up(link)
             raise BrokerUnavailableError(f"broker connection failed: {type(error).__name__}") from (
                 error
             )
 
     async def channel(self) -> AbstractChannel:
         """Return an open channel with confirms; opens connection and channel where needed."""
-        async with self._opening:
-            if self._connection is None or self._connection.is_closed:
-                self._connection = await aio_pika.connect(self._amqp_url)
-                self._forget_channel()
-            if self._channel is None or self._channel.is_closed:
-                self._exchanges.clear()
-                self._channel = await self._connection.channel(on_return_raises=True)
-            return self._channel
+        return (await self._open_link()).channel
 
     async def close(self) -> None:
         """Close the connection; later publishes open a new one."""
-        connection, self._connection = self._connection, None
-        self._forget_channel()
-        if connection is not None:
-            await connection.close()
+        self._give_up(self._link)
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
-    async def _exchange(self, name: str) -> AbstractExchange:
-        channel = await self.channel()
-        if name not in self._exchanges:
-            self._exchanges[name] = await channel.get_exchange(name, ensure=False)
-        return self._exchanges[name]
+    async def _open_link(self) -> _Link:
+        async with self._opening:
+            if self._link is None or not self._link.is_up:
+                self._give_up(self._link)
+                self._link = await self._connect()
+            return self._link
 
-    def _forget_channel(self) -> None:
-        self._channel = None
-        self._exchanges.clear()
+    async def _connect(self) -> _Link:
+        async with AsyncExitStack() as stack:
+            connection = await aio_pika.connect(self._amqp_url)
+            stack.push_async_callback(_close, connection)
+            channel = await connection.channel(on_return_raises=True)
+            stack.pop_all()
+        return _Link(connection, channel)
+
+    def _give_up(self, link: _Link | None) -> None:
+        """Close a link in the background; another one that was opened meanwhile stays."""
+        if link is None or link is not self._link:
+            return
+        self._link = None
+        task = asyncio.create_task(_close(link.connection))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+async def _close(connection: AbstractConnection) -> None:
+    with suppress(AMQPError, OSError, RuntimeError, TimeoutError):
+        await asyncio.wait_for(connection.close(), LONGEST_CLOSE_S)

@@ -1,0 +1,77 @@
+"""Faults of a real database, told apart by what helps."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from gatemesh_common.database import DataRefusedError, open_database, transaction
+from gatemesh_common.errors import DatabaseUnavailableError
+
+from ..gate import Gate  # noqa: TID252 (shared by the integration tests)
+
+pytestmark = pytest.mark.integration
+
+
+async def run(engine: AsyncEngine, *statements: str) -> None:
+    """Run statements in one transaction."""
+    async with transaction(engine) as connection:
+        for statement in statements:
+            await connection.execute(text(statement))
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        pytest.param("SELECT * FROM not_there", DatabaseUnavailableError, id="no-schema-yet"),
+        pytest.param("SELECT 'x'::int", DataRefusedError, id="bad-data"),
+        pytest.param("SELECT E'\\\\u0000'::jsonb", DataRefusedError, id="nul"),
+        pytest.param("SELECT pg_sleep(9)", DatabaseUnavailableError, id="too-slow"),
+        pytest.param(
+            "SELECT pg_terminate_backend(pg_backend_pid())", DatabaseUnavailableError, id="killed"
+        ),
+    ],
+)
+async def test_faults_are_told_apart(
+    fresh_database: str, statement: str, error: type[Exception]
+) -> None:
+    """What passes is retried, what is refused is not."""
+    engine = open_database(fresh_database, deadline_s=1)
+    with pytest.raises(error):
+        await run(engine, statement)
+    await run(engine, "SELECT 1")
+    await engine.dispose()
+
+
+async def test_of_two_that_wait_in_a_circle_one_is_told_to_try_again(fresh_database: str) -> None:
+    """A deadlock is a passing fault."""
+    engine = open_database(fresh_database)
+    await run(engine, "CREATE TABLE t (id int)", "INSERT INTO t VALUES (1), (2)")
+    barrier = asyncio.Barrier(2)
+
+    async def lock(first: int, second: int) -> None:
+        async with transaction(engine) as connection:
+            update = text("UPDATE t SET id = id WHERE id = :id")
+            await connection.execute(update, {"id": first})
+            await barrier.wait()
+            await connection.execute(update, {"id": second})
+
+    outcomes = await asyncio.gather(lock(1, 2), lock(2, 1), return_exceptions=True)
+    await engine.dispose()
+    failed = [outcome for outcome in outcomes if outcome is not None]
+    assert [type(outcome) for outcome in failed] == [DatabaseUnavailableError]
+
+
+async def test_a_database_that_is_away_is_a_passing_fault(fresh_database: str) -> None:
+    """The engine connects again by itself."""
+    async with Gate(fresh_database) as gate:
+        engine = open_database(gate.url, deadline_s=2)
+        await run(engine, "SELECT 1")
+        await gate.shut()
+        for _ in range(2):
+            with pytest.raises(DatabaseUnavailableError):
+                await run(engine, "SELECT 1")
+        await gate.open()
+        await run(engine, "SELECT 1")
+        await engine.dispose()
