@@ -24,6 +24,7 @@ from gatemesh_common.running import (
     with_broker,
 )
 from gatemesh_common.settings import load_settings
+from gatemesh_executor.backends.base import EngineBackend, ProgramMissingError
 from gatemesh_executor.backends.supervisor import SupervisorBackend
 from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
 from gatemesh_executor.balancers.agents import AgentRouting
@@ -39,6 +40,8 @@ from gatemesh_executor.subscribers import applied_router, command_router
 log = logging.getLogger(__name__)
 
 APP_ID = "executor"
+PROGRAMS_DEADLINE_S = 10.0
+"""Longest wait for programs that supervisord does not know yet, as while a stack starts."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -104,8 +107,25 @@ async def run(settings: ExecutorSettings, instances: Instances, readiness: Readi
 
 async def watch_processes(backend: SupervisorBackend, observer: Observer) -> None:
     """Check the backend's configuration as soon as it answers, then observe for ever."""
-    await retry_passing_faults(backend.verify)
+    await verify(backend, Pace())
     await observer.run()
+
+
+async def verify(backend: EngineBackend, pace: Pace) -> None:
+    """Check the configuration once the backend answers; a program may be added a little later.
+
+    Raises:
+        SettingsError: the backend cannot be used as it is.
+    """
+    deadline: float | None = None
+    while True:
+        try:
+            return await retry_passing_faults(backend.verify)
+        except ProgramMissingError:
+            deadline = deadline or pace.now() + PROGRAMS_DEADLINE_S
+            if pace.now() >= deadline:
+                raise
+        await pace.sleep(0.5)
 
 
 async def consume(

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from gatemesh_common.errors import GatemeshError
+from gatemesh_common.errors import GatemeshError, SettingsError
 from gatemesh_executor.instances import Instance
 
 
@@ -58,6 +58,10 @@ class BackendUnavailableError(GatemeshError):
     retryable = True
 
 
+class ProgramMissingError(SettingsError):
+    """The platform does not know a program; it may be about to learn of it."""
+
+
 class StartFailedError(GatemeshError):
     """The platform could not start the program, or it ended while starting."""
 
@@ -74,7 +78,12 @@ class EngineBackend(Protocol):
     """
 
     async def verify(self) -> None:
-        """Raise SettingsError when the platform would not keep this protocol's promises."""
+        """Check that the platform would keep this protocol's promises.
+
+        Raises:
+            ProgramMissingError: it does not know all the programs.
+            SettingsError: it would break a promise; names each program and setting.
+        """
 
     async def observe_all(self) -> Mapping[str, Observation]:
         """Return what is known of every instance, by instance id."""

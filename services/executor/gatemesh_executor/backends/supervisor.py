@@ -15,6 +15,7 @@ from gatemesh_executor.backends.base import (
     Ending,
     Observation,
     Phase,
+    ProgramMissingError,
     StartFailedError,
     StopFailedError,
 )
@@ -125,6 +126,14 @@ def config_faults(instance: Instance, config: Mapping[str, Any], grace_s: float)
     return faults
 
 
+def missing_fault(instance: Instance) -> str:
+    """Say that supervisord lacks a program."""
+    return (
+        f"program {instance.program!r} of instance {instance.instance_id!r} is unknown to "
+        "supervisord; add it, or correct `program` in the instances file"
+    )
+
+
 class SupervisorBackend:
     """Acts on engines through the XML-RPC interface of one supervisord.
 
@@ -148,20 +157,19 @@ class SupervisorBackend:
         self._pace = pace or Pace()
 
     async def verify(self) -> None:
-        """Raise SettingsError naming every program and setting that breaks a promise."""
-        faults: list[str] = []
+        """Compare the configuration of every program with what a stop needs."""
         configs = await self._configs()
+        faults: list[str] = []
+        missing: list[str] = []
         for instance in self._instances.values():
             config = configs.get(full_name(instance.program))
             if config is None:
-                faults.append(
-                    f"program {instance.program!r} of instance {instance.instance_id!r} is unknown "
-                    "to supervisord; add it, or correct `program` in the instances file"
-                )
+                missing.append(missing_fault(instance))
             else:
                 faults += config_faults(instance, config, self._grace_s)
-        if faults:
-            raise SettingsError("supervisord cannot be used as it is:\n  " + "\n  ".join(faults))
+        if faults or missing:
+            kind = SettingsError if faults else ProgramMissingError
+            raise kind("supervisord cannot be used as it is:\n  " + "\n  ".join(faults + missing))
 
     async def observe_all(self) -> Mapping[str, Observation]:
         """Return what supervisord says of every instance."""
