@@ -8,8 +8,10 @@ import pytest
 from aio_pika import DeliveryMode, Message
 
 from gatemesh_common.broker import DEAD_LETTERS, REQUESTS, declare_topology
-from gatemesh_common.messages import DEAD, CheckLevel, Verdict
+from gatemesh_common.messages import DEAD, ActionRequest, CheckLevel, Verdict
 from gatemesh_common.publisher import Publisher
+from gatemesh_ctl.asking import send_request
+from gatemesh_ctl.errors import UnreachableError
 
 from .conftest import POOL, CommandLine, ObedientExecutor
 
@@ -173,3 +175,11 @@ async def test_what_does_not_answer_is_told(tmp_path: Path) -> None:
         assert "127.0.0.1:1 does not answer" in answer.err
         assert "secret" not in answer.err
         assert "Traceback" not in answer.err
+
+
+async def test_a_request_that_the_broker_does_not_confirm_is_told() -> None:
+    """With the setting, and never the password."""
+    request = ActionRequest(timestamp=datetime.now(UTC), action="pause", requested_by="ann")
+    with pytest.raises(UnreachableError, match="GATEMESH_AMQP_URL") as caught:
+        await send_request("amqp://u:secret@127.0.0.1:1/", request)
+    assert "secret" not in str(caught.value)
