@@ -48,6 +48,8 @@ def reason_of(error: BaseException) -> str:
         return str(error)[:1000]
     if isinstance(error, JSONDecodeError):
         return f"body: no valid JSON, {error.msg} at character {error.pos}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"body: no valid {error.encoding}"
     return type(error).__name__
 
 

@@ -1,0 +1,35 @@
+"""A manager made of the real parts that kills itself after a commit, before the acknowledgement."""
+
+import asyncio
+import os
+import signal
+
+from gatemesh_common.clock import utc_now
+from gatemesh_common.consuming import consumer_broker
+from gatemesh_common.database import open_database
+from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.store import APP_ID, Store
+from gatemesh_health_manager.subscribers import verdict_batcher, verdict_router
+
+
+def die() -> None:
+    """Leave no time for anything."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main() -> None:
+    """Read verdicts until a decision about them is committed."""
+    amqp_url = os.environ["GATEMESH_AMQP_URL"]
+    engine = open_database(os.environ["GATEMESH_DATABASE_URL"])
+    async with Publisher(amqp_url, APP_ID) as publisher:
+        store = Store(engine, Policy(), utc_now, announced=die)
+        await store.register_policy()
+        batcher = verdict_batcher(store)
+        broker = consumer_broker(amqp_url, APP_ID, publisher)
+        broker.include_router(verdict_router(batcher))
+        await broker.start()
+        await batcher.run()
+
+
+asyncio.run(main())
