@@ -37,5 +37,6 @@ def weight_of(record: InstanceRecord, policy: ScorePolicy, now: datetime) -> flo
     """Return the routing weight in tenths: it follows the score and never falls to zero."""
     if not record.serving:
         return 0.0
-    tenths = math.ceil(score_of(record, policy, now) / 10 - 1e-9) / 10
+    # Tenths, so that healing does not publish a table every second.
+    tenths = math.floor(score_of(record, policy, now) / 10 + 0.5) / 10
     return max(policy.weight_floor, tenths)
