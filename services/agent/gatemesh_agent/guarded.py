@@ -71,6 +71,8 @@ class Attempt:
     life: Life
     count: int
     """Log probabilities asked beside what the client asked; 0 when nothing is added."""
+    is_last: bool = False
+    """True when nobody else is left: the client gets whatever comes."""
 
 
 class Guard:
@@ -162,7 +164,7 @@ class Guard:
         life = Life.of(instance, self._router.view.version)
         try:
             with under_way(self._router, instance.instance_id):
-                await self._ask(Attempt(case, instance, life, 0))
+                await self._ask(Attempt(case, instance, life, 0, is_last=True))
         except (InstanceFailedError, InstanceSilentError) as failure:
             broken = InstanceFailedError("broken", str(failure))
             self._note_failure(case, broken, life)
@@ -199,8 +201,11 @@ class Guard:
         client = attempt.case.client
         await client.begin(reply.status, reply.response.reason, headers, instance_id, length)
 
-    def _judge(self, attempt: Attempt) -> AnswerJudge:
-        return self._judging.begin(attempt.case.asked, attempt.case.origin, attempt.life)
+    def _judge(self, attempt: Attempt, *, streamed: bool) -> AnswerJudge:
+        case = attempt.case
+        return self._judging.begin(
+            case.asked, case.origin, attempt.life, attempt.count, streamed=streamed
+        )
 
     async def _stream(self, attempt: Attempt, reply: Reply, first: bytes) -> None:
         if opens_with_error(first):
@@ -208,7 +213,7 @@ class Guard:
             self._check(attempt, INTERNAL_ERROR if died else BAD_REQUEST, first)
         await self._begin(attempt, reply, None)
         client = attempt.case.client
-        with self._judge(attempt) as judge:
+        with self._judge(attempt, streamed=True) as judge:
             try:
                 await pump(reply, first, self._guarded(attempt, judge), client)
             except StreamBrokenError as broken:
@@ -232,13 +237,13 @@ class Guard:
         except StreamBrokenError as broken:
             raise InstanceFailedError("broken", f"{broken.what} within its answer") from broken
         if not complete:
-            with self._judge(attempt) as judge:
+            with self._judge(attempt, streamed=False) as judge:
                 judge.give_up("too_large")
             await self._forward_large(attempt, reply, body)
             return
         self._check(attempt, reply.status, body)
         if reply.status == OK:
-            with self._judge(attempt) as judge:
+            with self._judge(attempt, streamed=False) as judge:
                 body = judged_whole(body, judge, reply, added=attempt.count > 0)
         await self._begin(attempt, reply, len(body))
         client = attempt.case.client
@@ -264,10 +269,11 @@ class Guard:
 
     def _check(self, attempt: Attempt, status: int, body: bytes) -> None:
         """Raise what an engine's error means, where it is not the client's to see."""
-        if attempt.count and status in CLIENT_ERRORS:
-            if self._judging.take_refusal(status, body, attempt.case.origin, attempt.life):
+        case = attempt.case
+        if status in CLIENT_ERRORS and not attempt.is_last:
+            if self._judging.take_refusal(status, body, case.origin, attempt.life):
                 raise NanRefusedError
-            if names_logprobs(body):
+            if attempt.count and names_logprobs(body):
                 raise LogprobsRefusedError(highest_allowed(body, below=attempt.count))
         if drain_refused(status, body):
             raise InstanceFailedError("draining", "is being stopped")
@@ -303,5 +309,5 @@ def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, *, added: bool) 
     except (ValueError, RecursionError):
         judge.give_up("unreadable")
         return cut_whole(body) if added else body
-    judge.take_answer(parted.fields)
+    judge.take_event(parted.fields)
     return parted.rest if added else body

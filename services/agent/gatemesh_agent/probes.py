@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 
 from gatemesh_agent.engine_errors import names_logprobs
 from gatemesh_agent.errors import InstanceFailedError, InstanceSilentError, StreamBrokenError
+from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.metrics import PROBES
 from gatemesh_agent.requests import Route, understand
@@ -33,6 +34,7 @@ from gatemesh_common.messages import (
 log = logging.getLogger(__name__)
 
 OK = 200
+CLIENT_ERRORS = range(400, 500)
 POLL_S = 0.25
 LARGEST_ANSWER_BYTES = 8 * 2**20
 REMEMBERED_TICKETS = 1000
@@ -209,17 +211,23 @@ class Prober:
 
     def _read(self, prompt: Prompt, body: bytes, status: int, reply: bytes) -> Answer:
         if status != OK:
-            refused = self._judging.refusal_of(status, reply)
-            fault = refused.reason if refused else f"status {status}"
-            return Answer(prompt.id, matched=False, fault=fault)
+            return Answer(prompt.id, matched=False, fault=fault_of(status, reply))
         try:
             fields = as_object(loads(reply))
         except ValueError:
             return Answer(prompt.id, matched=False, fault="unreadable")
-        findings = self._judging.findings(understand(Route.CHAT, body), fields)
-        failed = [each.reason for each in findings if each.outcome is Outcome.FAILED]
+        failures = self._judging.failures_of(understand(Route.CHAT, body), fields, 0)
         matched = prompt.matches(text_of(fields))
-        return Answer(prompt.id, matched, failed[0] if failed else None)
+        return Answer(prompt.id, matched, failures[0].reason if failures else None)
+
+
+def fault_of(status: int, reply: bytes) -> str | None:
+    """Name the fault of an answer other than 200; what the engine cannot do is none."""
+    if is_nan_refusal(status, reply):
+        return Reason.NAN_LOGITS
+    if status in CLIENT_ERRORS:
+        return None
+    return f"status {status}" if status else "no answer"
 
 
 def request_body(model: str, prompt: Prompt, top_logprobs: int) -> bytes:

@@ -38,6 +38,7 @@ class Proxy:
 
     def __init__(
         self,
+        *,
         guard: Guard,
         relay: Relay,
         hash_key: bytes,

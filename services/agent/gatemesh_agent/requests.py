@@ -43,6 +43,8 @@ class Asked:
     """None when it is not a JSON object in UTF-8: it is passed on and not judged."""
     own_logprobs: bool = False
     """True when the client asked for log probabilities; they are its own then."""
+    own_count: int = 0
+    """How many per token the client asked for."""
     may_add: bool = False
     """True when asking for log probabilities changes nothing that cannot be taken out again."""
     keeps_bare_events: bool = False
@@ -73,6 +75,7 @@ def understand(route: Route, raw: bytes) -> Asked:
         raw=raw,
         body=body,
         own_logprobs=own,
+        own_count=own_count(route, body) if own else 0,
         may_add=not own and may_add(route, body),
         keeps_bare_events=bool(body.get("return_token_ids")),
     )
@@ -95,6 +98,12 @@ def asks_logprobs(route: Route, body: Mapping[str, Any]) -> bool:
     """Return True when the answer carries log probabilities by the client's own wish."""
     wish = body.get("logprobs")
     return wish is not None if route is Route.COMPLETIONS else bool(wish)
+
+
+def own_count(route: Route, body: Mapping[str, Any]) -> int:
+    """Return how many log probabilities per token the client asked for; odd wishes count as 0."""
+    count = body.get("top_logprobs" if route is Route.CHAT else "logprobs")
+    return count if isinstance(count, int) else 0
 
 
 def may_add(route: Route, body: Mapping[str, Any]) -> bool:

@@ -58,7 +58,7 @@ class Spool:
         self._app_id = app_id
         self._max_messages = max_messages
         self._database = open_database(path)
-        [(self._depth,)] = self._database.execute("SELECT count(*) FROM spool")
+        self._depth = int(self._database.execute("SELECT count(*) FROM spool").fetchone()[0])
         SPOOL_DEPTH.set(self._depth)
 
     @property

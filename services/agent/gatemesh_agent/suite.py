@@ -1,4 +1,4 @@
-"""The probe suite: prompts with checked answers, and who has to know which. Pure but `load_suite`."""
+"""The probe suite: prompts with checked answers, and who has to know which."""
 
 import re
 import tomllib

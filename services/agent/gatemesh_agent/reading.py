@@ -1,0 +1,90 @@
+"""Reads one choice of an answer or event: its text, its steps and its tool calls. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gatemesh_agent.gates.steps import TokenStep, steps_of_chat, steps_of_completion
+
+LONGEST_CALL_CHARS = 2**18
+"""Of the arguments of all calls of one choice; longer ones are not held to be judged."""
+MOST_CALLS = 128
+
+
+class Reading(NamedTuple):
+    """What one event, or a whole answer, holds of one choice."""
+
+    text: str
+    steps: tuple[TokenStep, ...]
+    other_output: bool
+    """True when there is output outside the text: reasoning, a refusal, sound."""
+    calls: Sequence[Mapping[str, Any]]
+    """Tool calls, whole or in fragments."""
+
+
+def read_choice(choice: Mapping[str, Any], top_logprobs: int | None) -> Reading:
+    """Read a choice of either route, streamed or whole; what is odd counts as absent."""
+    logprobs = choice.get("logprobs")
+    text = choice.get("text")
+    if isinstance(text, str):
+        steps = steps_of_completion(logprobs, top_logprobs) if logprobs else ()
+        return Reading(text, steps, other_output=False, calls=())
+    part = choice.get("delta") or choice.get("message")
+    if not isinstance(part, Mapping):
+        part = {}
+    content = part.get("content")
+    return Reading(
+        content if isinstance(content, str) else "",
+        steps_of_chat(logprobs) if logprobs else (),
+        other_output=any(part.get(name) for name in OTHER_OUTPUT),
+        calls=calls_in(part),
+    )
+
+
+OTHER_OUTPUT = ("reasoning", "reasoning_content", "refusal", "audio", "function_call")
+
+
+def calls_in(part: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the tool calls of a message, or their fragments in a delta."""
+    calls = part.get("tool_calls")
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        return ()
+    return [call for call in calls if isinstance(call, Mapping)]
+
+
+@dataclass(slots=True)
+class CallParts:
+    """Tool calls put together from the fragments of a stream."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    arguments: dict[int, list[str]] = field(default_factory=dict)
+    chars: int = 0
+    complete: bool = True
+    """False once they were too long to be held."""
+
+    def add(self, calls: Sequence[Mapping[str, Any]]) -> None:
+        """Take fragments, or whole calls."""
+        for place, call in enumerate(calls):
+            index = call.get("index", place)
+            function = call.get("function")
+            if isinstance(index, int) and isinstance(function, Mapping):
+                self._add(index, function)
+
+    def _add(self, index: int, function: Mapping[str, Any]) -> None:
+        name, arguments = function.get("name"), function.get("arguments")
+        if isinstance(name, str):
+            self.names.setdefault(index, name)
+        fragments = self.arguments.setdefault(index, [])
+        if isinstance(arguments, str):
+            self.chars += len(arguments)
+            fragments.append(arguments)
+        if self.chars > LONGEST_CALL_CHARS or len(self.arguments) > MOST_CALLS:
+            self.complete = False
+            self.arguments.clear()
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Return the calls as a whole answer has them."""
+        return [
+            {"function": {"name": self.names.get(index), "arguments": "".join(fragments)}}
+            for index, fragments in sorted(self.arguments.items())
+        ]

@@ -1,0 +1,41 @@
+"""The agent's own errors look like the engine's."""
+
+import json
+
+import pytest
+
+from gatemesh_agent.answers import (
+    error_event,
+    no_instance,
+    stream_broken,
+    too_large,
+    upstream_failed,
+    upstream_silent,
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "names"),
+    [
+        (no_instance("pool-x"), 503, "pool-x"),
+        (upstream_failed("engine-7", "accepts no connection"), 502, "engine-7"),
+        (upstream_silent("engine-7", 300.0), 504, "300 s"),
+        (too_large(1024), 413, "GATEMESH_AGENT_MAX_BODY_BYTES"),
+    ],
+)
+def test_errors_have_the_engines_shape_and_name_the_way_out(
+    body: bytes, code: int, names: str
+) -> None:
+    """A client library reads them as any other."""
+    error = json.loads(body)["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["code"] == code
+    assert names in error["message"]
+
+
+@pytest.mark.parametrize("events", [stream_broken("e", "broke off"), error_event(502, "T", "m")])
+def test_a_broken_stream_ends_in_order(events: bytes) -> None:
+    """An error, then the end that clients wait for."""
+    first, done, rest = events.split(b"\n\n")
+    assert json.loads(first.removeprefix(b"data: "))["error"]["code"] == 502
+    assert (done, rest) == (b"data: [DONE]", b"")

@@ -1,0 +1,59 @@
+"""Which headers pass."""
+
+import pytest
+from multidict import CIMultiDict
+
+from gatemesh_agent.headers import passing, usable_request_id, usable_traceparent
+
+
+def test_end_to_end_headers_pass_in_order_and_number() -> None:
+    """Repeated ones too, as they were spelled."""
+    headers = CIMultiDict([("X-B", "1"), ("x-a", "2"), ("X-B", "3")])
+    assert list(passing(headers).items()) == [("X-B", "1"), ("x-a", "2"), ("X-B", "3")]
+
+
+def test_hop_by_hop_headers_end_here() -> None:
+    """Those that Connection names, too."""
+    headers = CIMultiDict(
+        [
+            ("Connection", "keep-alive, X-Hop"),
+            ("Keep-Alive", "timeout=5"),
+            ("Transfer-Encoding", "chunked"),
+            ("TE", "trailers"),
+            ("x-hop", "1"),
+            ("X-End", "2"),
+        ]
+    )
+    assert list(passing(headers).items()) == [("X-End", "2")]
+
+
+def test_more_can_be_left_out() -> None:
+    """Without regard to case."""
+    assert list(passing(CIMultiDict([("Host", "a"), ("B", "c")]), "HOST").items()) == [("B", "c")]
+
+
+@pytest.mark.parametrize(
+    ("value", "usable"),
+    [
+        ("abc-1", True),
+        ("x" * 200, True),
+        ("x" * 201, False),
+        ("", False),
+        (None, False),
+        ("a b", False),
+        ("a\x07", False),
+        ("ü", False),
+    ],
+)
+def test_request_ids(value: str | None, usable: bool) -> None:  # noqa: FBT001
+    """What cannot be a name elsewhere is replaced in our records."""
+    assert usable_request_id(value) == (value if usable else None)
+
+
+def test_trace_contexts() -> None:
+    """Only what fits a message travels with it."""
+    good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    assert usable_traceparent(good) == good
+    assert usable_traceparent("x" * 201) is None
+    assert usable_traceparent("") is None
+    assert usable_traceparent(None) is None

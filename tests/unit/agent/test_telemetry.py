@@ -1,0 +1,56 @@
+"""Windows add up what happened and begin anew."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gatemesh_agent.telemetry import Telemetry, Window
+from gatemesh_common.messages import CheckLevel, GateCounts, Outcome
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("status", "client_errors", "server_errors"),
+    [(200, 0, 0), (399, 0, 0), (400, 1, 0), (499, 1, 0), (500, 0, 1), (503, 0, 1)],
+)
+def test_statuses(status: int, client_errors: int, server_errors: int) -> None:
+    """4xx never counts against an instance."""
+    window = Window()
+    window.count_status(status)
+    assert window.requests == 1
+    assert (window.client_errors, window.server_errors) == (client_errors, server_errors)
+
+
+def test_a_skip_is_never_a_pass() -> None:
+    """Each reason has its own count."""
+    window = Window()
+    window.count_gate(CheckLevel.L1, Outcome.PASSED, "clean")
+    window.count_gate(CheckLevel.L1, Outcome.FAILED, "empty")
+    window.count_gate(CheckLevel.L1, Outcome.SKIPPED, "cut_short")
+    window.count_gate(CheckLevel.L1, Outcome.SKIPPED, "cut_short")
+    counts = window.gates[CheckLevel.L1].counts()
+    assert counts == GateCounts(passed=1, failed=1, skipped={"cut_short": 2})
+
+
+def test_each_life_has_its_window() -> None:
+    """A restarted instance begins at zero."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    telemetry.of("e", 1).tokens += 3
+    telemetry.of("e", 2).tokens += 5
+    telemetry.of("e", 1).tokens += 4
+    found = telemetry.roll(LATER, {"e": 2})
+    assert [(w.incarnation, w.tokens, w.in_flight) for w in found] == [(1, 7, 2), (2, 5, 2)]
+    assert {(w.window_start, w.window_end) for w in found} == {(NOON, LATER)}
+
+
+def test_a_roll_begins_anew() -> None:
+    """Nothing is told twice, and windows join without a gap."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    telemetry.of("e", 1).requests += 1
+    assert len(telemetry.roll(LATER, {})) == 1
+    assert telemetry.roll(LATER, {}) == []
+    telemetry.of("e", 1).requests += 1
+    [window] = telemetry.roll(LATER + timedelta(seconds=5), {})
+    assert window.window_start == LATER
