@@ -14,6 +14,11 @@ DELIVERY_LIMIT = 10
 """Deliveries of one message before the broker dead-letters it: a crash loop must end."""
 
 DEAD_LETTERS = "gatemesh.dead.letters"
+DEAD_LETTER_ARGUMENTS: dict[str, Any] = {
+    "x-queue-type": "quorum",
+    # Looking at a dead letter is a delivery, and must never be what deletes it.
+    "x-delivery-limit": 1_000_000,
+}
 EXCHANGES = (ALERTS, SHADOW, CONTROL, EVENTS, DEAD)
 
 
@@ -98,9 +103,7 @@ async def declare_topology(
     """
     for name in EXCHANGES:
         await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
-    dead = await channel.declare_queue(
-        DEAD_LETTERS, durable=True, arguments={"x-queue-type": "quorum"}
-    )
+    dead = await channel.declare_queue(DEAD_LETTERS, durable=True, arguments=DEAD_LETTER_ARGUMENTS)
     await dead.bind(DEAD, routing_key="#")
     for queue in (*WORK_QUEUES, *extra_queues):
         declared = await channel.declare_queue(

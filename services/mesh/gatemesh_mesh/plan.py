@@ -12,6 +12,8 @@ from gatemesh_mesh.state import StateFolder
 POOL = "default"
 MODEL_VERSION = "sim-1"
 ENGINE_GRACE_S = 60
+ENGINE_SHUTDOWN_S = 50
+"""Below the grace: an engine ends its requests itself before it would be killed."""
 SERVICES = ("health_manager", "executor", "agent")
 """In the order in which they are started."""
 
@@ -80,7 +82,7 @@ def _simulated(folder: StateFolder, name: str, port: int) -> Engine:
         "model": "sim",
         "tokens-per-s": "60",
         "time-to-first-token-s": "0.02",
-        "shutdown-timeout": str(ENGINE_GRACE_S),
+        "shutdown-timeout": str(ENGINE_SHUTDOWN_S),
         "chaos-file": str(folder.root / "drills" / f"{name}.json"),
     }
     flags = [part for flag, value in options.items() for part in (f"--{flag}", value)]
