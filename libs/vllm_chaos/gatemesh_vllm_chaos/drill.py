@@ -45,7 +45,7 @@ class _Rule:
     def accepts(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, self.kind):
             return False
-        return self.low <= float(str(value)) <= self.high
+        return isinstance(value, int | float) and self.low <= value <= self.high
 
 
 _OPTIONAL = {
@@ -61,14 +61,14 @@ def parse_drill(content: bytes) -> Drill | None:
     """The drill in this file content; None for anything half-written, unknown or out of bounds."""
     try:
         raw = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return _drill_of(raw) if isinstance(raw, dict) else None
 
 
 def _drill_of(raw: dict[str, Any]) -> Drill | None:
     pgid: Any = raw.get("pgid", raw.get("pid"))
-    if raw.get("fault") not in set(Fault) or not _PGID.accepts(pgid):
+    if raw.get("fault") not in list(Fault) or not _PGID.accepts(pgid):
         return None
     options = {name: raw[name] for name in _OPTIONAL if name in raw}
     if not all(_OPTIONAL[name].accepts(value) for name, value in options.items()):

@@ -5,21 +5,21 @@ import os
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from vllm.v1.sample.logits_processor.interface import (
-    BatchUpdate,
-    MoveDirectionality,
-)
 from vllm.v1.sample.logits_processor.interface import LogitsProcessor as FirstInterface
-from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsContext
+from vllm.v1.sample.logits_processor.interface import MoveDirectionality
 from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor as SecondInterface
 
 from gatemesh_vllm_chaos.drill import Drill
 from gatemesh_vllm_chaos.drill_file import DrillFile, write_receipt
 from gatemesh_vllm_chaos.faults import spoil
 from gatemesh_vllm_chaos.victims import Batch
+
+if TYPE_CHECKING:
+    import torch
+    from vllm.v1.sample.logits_processor.interface import BatchUpdate
+    from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsContext
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class ChaosLogitsProcessor(FirstInterface, SecondInterface):  # type: ignore[mis
         """Always False: an invariant processor would be skipped in greedy batches."""
         return False
 
-    def update_state(self, batch_update: BatchUpdate | None) -> None:
+    def update_state(self, batch_update: "BatchUpdate | None") -> None:
         """Follow the batch (first interface); the order of the three steps is the engine's."""
         if batch_update is None:
             return
@@ -56,14 +56,14 @@ class ChaosLogitsProcessor(FirstInterface, SecondInterface):  # type: ignore[mis
         self._batch.add(slot, None)
         return self._drills is not None
 
-    def apply(self, logits: torch.Tensor, ctx: LogitsContext | None = None) -> torch.Tensor:
+    def apply(self, logits: "torch.Tensor", ctx: "LogitsContext | None" = None) -> "torch.Tensor":
         """Spoil the rows that are due; called by both interfaces once per step."""
         drill = self._drills.current() if self._drills else None
         if drill:
             self._carry_out(drill, logits, ctx)
         return logits
 
-    def _carry_out(self, drill: Drill, logits: torch.Tensor, ctx: LogitsContext | None) -> None:
+    def _carry_out(self, drill: Drill, logits: "torch.Tensor", ctx: "LogitsContext | None") -> None:
         slots = ctx.expanded_idx_mapping.tolist() if ctx else range(logits.shape[0])
         rows = self._batch.due_rows(drill, slots)
         if not rows:

@@ -100,12 +100,12 @@ def append_to(path: Path) -> Write:
 
 def send_to(path: Path) -> Write:
     """Return a writer that sends whole lines as datagrams and never waits for a slow reader."""
-    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    sender.settimeout(0)
 
     def write(lines: Sequence[bytes]) -> None:
-        for packet in packets(lines):
-            sender.sendto(packet, str(path))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(0)
+            for packet in packets(lines):
+                sender.sendto(packet, str(path))
 
     return write
 

@@ -158,7 +158,7 @@ def ensure_installed(
             and what to do. The next call goes on with the step that failed.
     """
     layout = layout_of(folder)
-    with _alone(layout.root):
+    with _alone(layout.root, progress):
         steps = pending_steps(layout)
         fresh = any(step.name == "packages" for step in steps)
         needed = INSTALL_NEEDED_BYTES if fresh else RUN_NEEDED_BYTES
@@ -285,11 +285,15 @@ def _is_done(step: Step, done: Mapping[str, object]) -> bool:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def _alone(root: Path, progress: Progress) -> Iterator[None]:
     root.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(root / "vllm-install.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.note("another process installs the real engine; waiting for it")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

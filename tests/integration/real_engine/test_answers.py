@@ -1,0 +1,106 @@
+"""The real engine as clients and the agent meet it."""
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+
+SEA = "Write one sentence about the sea."
+SPRING = "请写一句关于春天的话。"
+CHANGING = re.compile(rb'"id":"(chatcmpl|cmpl)-[^"]*"|"created":\d+')
+
+CHAT_SHAPES: dict[str, dict[str, Any]] = {
+    "english": {},
+    "usage": {"stream_options": {"include_usage": True}},
+    "stop": {"stop": ["the", "wave"]},
+    "token-ids": {"return_token_ids": True},
+    "one-token": {"max_tokens": 1},
+    "interval": {"stream_interval": 4},
+    "logprobs-false": {"logprobs": False},
+}
+
+
+def test_two_engines_answer_both_languages_at_once(engines: list[Any]) -> None:
+    """The demo's traffic: streamed and whole, English and Chinese, to both engines at once."""
+    calls = [
+        (engine, prompt, stream)
+        for engine in engines
+        for prompt in (SEA, SPRING)
+        for stream in (False, True)
+    ]
+    with ThreadPoolExecutor(len(calls)) as pool:
+        answers = list(pool.map(lambda call: call[0].chat(call[1], stream=call[2]), calls))
+    assert [answer.status for answer in answers] == [200] * len(calls)
+    for answer, (_, _, stream) in zip(answers, calls, strict=True):
+        assert text_of(answer, stream=stream).strip()
+
+
+def test_replicas_agree_when_asked_alike(engines: list[Any]) -> None:
+    """The same greedy request, alone on each engine, gives the same bytes."""
+    first, second = (engine.chat(SEA) for engine in engines)
+    assert steady(first.body) == steady(second.body)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("shape", CHAT_SHAPES)
+def test_asking_chat_for_logprobs_changes_nothing_else(
+    engine: Any, shape: str, *, stream: bool
+) -> None:
+    """What the agent adds can be taken out again without a trace."""
+    body = {"stream": stream, **CHAT_SHAPES[shape]}
+    if not stream:
+        body.pop("stream_options", None)
+    plain = engine.chat(SEA, **body)
+    asked = engine.chat(SEA, **{**body, "logprobs": True, "top_logprobs": 20})
+    assert without_logprobs(asked.body) == steady(plain.body)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_multi_byte_characters_keep_their_chunks(engine: Any, *, stream: bool) -> None:
+    """A character spread over several tokens arrives in the same events with logprobs."""
+    body = {"stream": stream, "max_tokens": 12}
+    plain = engine.chat("Repeat exactly: 😀🌸", **body)
+    asked = engine.chat("Repeat exactly: 😀🌸", **body, logprobs=True, top_logprobs=20)
+    assert without_logprobs(asked.body) == steady(plain.body)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_asking_completions_for_logprobs_changes_nothing_else(engine: Any, *, stream: bool) -> None:
+    """The same for the older endpoint."""
+    body = {"model": "smollm2-135m", "prompt": "The sea is", "temperature": 0, "stream": stream}
+    plain = engine.post("/v1/completions", body)
+    asked = engine.post("/v1/completions", {**body, "logprobs": 20})
+    assert without_logprobs(asked.body) == steady(plain.body)
+
+
+def text_of(answer: Any, *, stream: bool) -> str:
+    """The text of a chat answer."""
+    if not stream:
+        return str(answer.json()["choices"][0]["message"]["content"])
+    choices = [choice for event in answer.events() for choice in event["choices"]]
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
+def steady(body: bytes) -> bytes:
+    """The body without what differs between any two requests."""
+    return CHANGING.sub(b'"-"', body)
+
+
+def without_logprobs(body: bytes) -> bytes:
+    """The body with every logprobs value set to null, written as the engine writes JSON."""
+    return steady(b"\n\n".join(_clean(part) for part in body.split(b"\n\n")))
+
+
+def _clean(part: bytes) -> bytes:
+    prefix = b"data: " if part.startswith(b"data: ") else b""
+    content = part.removeprefix(prefix)
+    if not content.startswith(b"{"):
+        return part
+    value = json.loads(content)
+    for choice in value["choices"]:
+        choice["logprobs"] = None
+    return prefix + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
