@@ -146,13 +146,15 @@ async def consume(
 
     broker = await with_broker(subscribe)
     readiness.set("consumers", met=True)
+    batchers = (verdicts, steps, telemetry, rejected)
+    batching = asyncio.ensure_future(first_to_end(*(batcher.run() for batcher in batchers)))
     try:
-        await first_to_end(
-            watch_consumers(publisher, QUEUES),
-            *(batcher.run() for batcher in (verdicts, steps, telemetry, rejected)),
-        )
+        await first_to_end(watch_consumers(publisher, QUEUES), asyncio.shield(batching))
     finally:
+        # The batchers outlive the broker: handlers under way wait for their commit.
         await broker.stop()
+        batching.cancel()
+        await asyncio.gather(batching, return_exceptions=True)
 
 
 def migrate_database(settings: HealthManagerSettings, folder: Path) -> int:

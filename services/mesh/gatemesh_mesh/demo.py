@@ -4,6 +4,7 @@ import asyncio
 import random
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -112,7 +113,11 @@ class Demo:
             finally:
                 end_drill(drill_file)
         await self._answered(SETTLING_REQUESTS)
-        return await asyncio.to_thread(self._result, fault, engine.instance_id, began_at, seen)
+        result = await asyncio.to_thread(self._result, fault, engine.instance_id, began_at, seen)
+        prompts = {one.prompt for one in result.suspects}
+        # The instance itself, repaired: the same engine that answered badly before.
+        clean = {one: await self._traffic.clean_answer(engine.base_url, one) for one in prompts}
+        return replace(result, clean_answers=clean)
 
     def _result(self, fault: str, instance: str, began_at: datetime, seen: int) -> DrillResult:
         moment = self._history.moment

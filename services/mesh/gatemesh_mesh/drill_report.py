@@ -1,7 +1,7 @@
 """What one drill showed: times, errors, and what reached the clients."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
 
@@ -25,6 +25,8 @@ class DrillResult:
     readmitted_at: datetime | None
     timeline: Sequence[Moment]
     exchanges: Sequence[Exchange]
+    clean_answers: Mapping[str, str] = field(default_factory=dict)
+    """By prompt, what a healthy instance answers."""
 
     @property
     def isolation_s(self) -> float | None:
@@ -48,21 +50,23 @@ class DrillResult:
 
     @property
     def garbage_chars(self) -> int:
-        """Characters that clients received from the instance while it was bad."""
+        """Characters that clients got of the bad instance beyond a healthy one's answer."""
         return sum(
-            one.chars_after(self.began_at)
-            for one in self.exchanges
-            if one.instance == self.instance and self._while_bad(one)
+            len(one.text) - common_length(one.text, self.clean_answers.get(one.prompt, ""))
+            for one in self.suspects
         )
 
     @property
     def empty_answers(self) -> int:
         """Answers of the bad instance that held no text at all."""
-        return sum(
-            not one.text and not one.failed
-            for one in self.exchanges
-            if one.instance == self.instance and self._while_bad(one)
-        )
+        return sum(not one.text and not one.failed for one in self.suspects)
+
+    @property
+    def suspects(self) -> list[Exchange]:
+        """Requests that the instance answered while it was bad."""
+        return [
+            one for one in self.exchanges if one.instance == self.instance and self._while_bad(one)
+        ]
 
     @property
     def complete(self) -> bool:
@@ -94,46 +98,42 @@ def show_timeline(console: Console, result: DrillResult) -> None:
 
 
 def show_summary(console: Console, results: Sequence[DrillResult]) -> None:
-    """Print one line per drill, and the medians."""
-    table = Table(title="Drills")
-    for column in (
-        "fault",
-        "instance",
-        "out of rotation",
-        "back in rotation",
-        "requests",
-        "client errors",
-        "errors elsewhere",
-        "garbage characters",
-        "empty answers",
-    ):
-        table.add_column(column)
+    """Print one line per drill, and the median time to isolation."""
+    table = Table(title="Drills (times in seconds from the first bad token)")
+    for heading in ("fault", "on", "out", "back", "requests", "errors", "elsewhere", "garbage"):
+        table.add_column(heading)
     for one in results:
-        table.add_row(
-            one.fault,
-            one.instance,
-            in_seconds(one.isolation_s),
-            in_seconds(one.repair_s),
-            *map(
-                str,
-                (
-                    len(one.exchanges),
-                    len(one.client_errors),
-                    len(one.other_errors),
-                    one.garbage_chars,
-                    one.empty_answers,
-                ),
-            ),
-        )
+        counts = (len(one.exchanges), len(one.client_errors), len(one.other_errors))
+        times = (in_seconds(one.isolation_s), in_seconds(one.repair_s))
+        garbage = f"{one.garbage_chars} chars, {one.empty_answers} empty"
+        table.add_row(one.fault, one.instance, *times, *map(str, counts), garbage)
     console.print(table)
+    for line in legend(results):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def legend(results: Sequence[DrillResult]) -> list[str]:
+    """Say what the columns count, and the figure that the drills are judged by."""
+    lines = [
+        "errors: requests whose client saw an error; elsewhere: of these, on other instances",
+        "garbage: what clients got of the bad instance beyond its healthy twin's answer "
+        "(at most: two healthy engines may part, too), and answers without any text",
+    ]
     isolation = [one.isolation_s for one in results if one.isolation_s is not None]
     if isolation:
-        console.print(
+        lines.append(
             f"out of rotation after the first bad token: median {median(isolation):.3f} s, "
             f"worst {max(isolation):.3f} s, of {len(results)} drills"
         )
+    return lines
 
 
 def in_seconds(value: float | None) -> str:
     """Word a duration."""
-    return "never" if value is None else f"{value:.3f} s"
+    return "never" if value is None else f"{value:.3f}"
+
+
+def common_length(text: str, other: str) -> int:
+    """Return how many characters two texts share from their beginning."""
+    pairs = zip(text, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(text), len(other)))

@@ -5,7 +5,7 @@ import json
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -30,18 +30,12 @@ class Exchange:
     status: int = 0
     instance: str = ""
     error: str = ""
-    chars: list[tuple[datetime, int]] = field(default_factory=list)
-    """Arrival and length of each piece of text."""
     text: str = ""
 
     @property
     def failed(self) -> bool:
         """True when the client saw an error."""
         return bool(self.error) or self.status >= SERVER_ERROR
-
-    def chars_after(self, moment: datetime) -> int:
-        """Count characters that arrived after a moment."""
-        return sum(count for arrived, count in self.chars if arrived >= moment)
 
 
 def request_body(model: str, prompt: str, *, streamed: bool, max_tokens: int) -> dict[str, Any]:
@@ -109,6 +103,12 @@ class Traffic:
         if self._session is not None:
             await self._session.close()
 
+    async def clean_answer(self, engine_url: str, prompt: str) -> str:
+        """Return what an engine answers to a prompt when it is asked past the agent."""
+        exchange = Exchange("clean", prompt, streamed=False, started_at=self._clock())
+        await self._exchange(exchange, engine_url)
+        return exchange.text
+
     async def _client(self, number: int) -> None:
         turn = 0
         while True:
@@ -120,19 +120,19 @@ class Traffic:
     async def _ask(self, request_id: str, prompt: str, *, streamed: bool) -> None:
         exchange = Exchange(request_id, prompt, streamed, self._clock())
         try:
-            await self._exchange(exchange)
+            await self._exchange(exchange, self._base_url)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             exchange.error = type(error).__name__
         exchange.finished_at = self._clock()
         self.exchanges.append(exchange)
 
-    async def _exchange(self, exchange: Exchange) -> None:
+    async def _exchange(self, exchange: Exchange, base_url: str) -> None:
         assert self._session is not None  # noqa: S101
         body = request_body(
             self._model, exchange.prompt, streamed=exchange.streamed, max_tokens=self._max_tokens
         )
         headers = {"X-Request-Id": exchange.request_id}
-        url = f"{self._base_url}/v1/chat/completions"
+        url = f"{base_url}/v1/chat/completions"
         async with self._session.post(url, json=body, headers=headers) as response:
             exchange.status = response.status
             exchange.instance = response.headers.get("X-Gatemesh-Instance", "")
@@ -145,7 +145,7 @@ class Traffic:
         async for line in response.content:
             text, error = text_of_event(line.strip())
             exchange.error = exchange.error or error
-            self._received(exchange, text)
+            exchange.text += text
 
     def _read_whole(self, exchange: Exchange, body: bytes) -> None:
         if exchange.status != OK:
@@ -153,9 +153,4 @@ class Traffic:
             return
         with suppress(KeyError, IndexError, ValueError):
             message = json.loads(body)["choices"][0]["message"]
-            self._received(exchange, message.get("content") or "")
-
-    def _received(self, exchange: Exchange, text: str) -> None:
-        if text:
-            exchange.chars.append((self._clock(), len(text)))
-            exchange.text += text
+            exchange.text = message.get("content") or ""

@@ -18,19 +18,19 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def exchange(instance: str, second: float, *, text: str = "", error: str = "") -> Exchange:
+def exchange(
+    instance: str, second: float, *, text: str = "", error: str = "", prompt: str = "p"
+) -> Exchange:
     """Return a request that ended a second after it began."""
-    chars = [(at(second + 0.5), len(text))] if text else []
     return Exchange(
         request_id="r",
-        prompt="p",
+        prompt=prompt,
         streamed=False,
         started_at=at(second),
         finished_at=at(second + 1),
         status=200,
         instance=instance,
         error=error,
-        chars=chars,
         text=text,
     )
 
@@ -47,6 +47,7 @@ def result(exchanges: Sequence[Exchange] = (), *, confirmed_s: float | None = 0.
         readmitted_at=at(20.1),
         timeline=[Moment(at(0.2), "engine-1", "state", "healthy -> ejected", "proven")],
         exchanges=exchanges,
+        clean_answers={"p": "Paris is big."},
     )
 
 
@@ -64,10 +65,11 @@ def test_a_loop_that_did_not_close_is_incomplete() -> None:
 
 
 def test_garbage_is_what_the_bad_instance_sent_while_it_was_bad() -> None:
-    """Healthy instances and the time after the repair do not count."""
+    """Healthy instances, clean text and the time after the repair do not count."""
     one = result(
         [
-            exchange("engine-1", 0, text="!!!!"),
+            exchange("engine-1", 0, text="Paris is!!!!"),
+            exchange("engine-1", 0, text="Paris is big."),
             exchange("engine-0", 0, text="fine"),
             exchange("engine-1", 30, text="fine again"),
             exchange("engine-1", 0.2),

@@ -1,6 +1,6 @@
 """What the demo's clients ask and how they count what they got."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -33,14 +33,6 @@ def test_a_streamed_request_asks_for_the_usage_event() -> None:
 def test_an_event_gives_its_text_or_its_error(line: bytes, expected: tuple[str, str]) -> None:
     """An error inside a stream with status 200 is an error."""
     assert text_of_event(line) == expected
-
-
-def test_characters_are_counted_from_a_moment_on() -> None:
-    """What came before the fault is no garbage."""
-    chars = [(NOON, 3), (NOON + timedelta(seconds=1), 5)]
-    exchange = Exchange("r", "p", streamed=True, started_at=NOON, chars=chars)
-    assert exchange.chars_after(NOON + timedelta(seconds=1)) == 5
-    assert exchange.chars_after(NOON) == 8
 
 
 @pytest.mark.parametrize(
