@@ -1,0 +1,166 @@
+"""What the client asked for, as far as it changes what counts as a fault."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gatemesh_agent.gates.topics import Topic, speaks_of
+from gatemesh_common.messages import Decoding
+
+WIDE_TEMPERATURE = 0.95
+"""From here on a healthy engine draws odd tokens now and then."""
+HOT_TEMPERATURE = 1.3
+"""From here on broken text is what the client asked for."""
+PROMPT_CHARS = 65_536
+"""Of a longer prompt only both ends are read, a quarter from the start."""
+RESHAPING = (
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "min_tokens",
+    "bad_words",
+    "allowed_token_ids",
+    "structured_outputs",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "logits_processors",
+    "use_beam_search",
+    "stop_token_ids",
+    "ignore_eos",
+)
+"""Fields with which the engine does not choose from the distribution that it reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What the gates know of one request."""
+
+    prompt: str = ""
+    """All messages joined; empty when only token ids are known."""
+    chat: bool = True
+    temperature: float | None = None
+    max_tokens: int | None = None
+    demands_json: bool = False
+    tools: Mapping[str, tuple[str, ...]] | None = None
+    """Required arguments by name of each tool on offer; None when there are none."""
+    reshaped: bool = False
+    """True when tokens are chosen from another distribution than the one reported."""
+    echo: bool = False
+    stops: bool = False
+    """True when the client named stop strings, so that an answer may end at its first token."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """How tokens are chosen."""
+        if self.temperature is None:
+            return Decoding.UNKNOWN
+        return Decoding.GREEDY if self.temperature == 0 else Decoding.SAMPLED
+
+    @property
+    def wide(self) -> bool:
+        """True when odd tokens are to be expected now and then."""
+        return self.temperature is None or self.temperature >= WIDE_TEMPERATURE
+
+    @property
+    def hot(self) -> bool:
+        """True when broken text is to be expected."""
+        return self.temperature is not None and self.temperature > HOT_TEMPERATURE
+
+    def asks(self, *topics: Topic) -> bool:
+        """Return True when the prompt speaks of one of the topics."""
+        return any(speaks_of(self.prompt, topic) for topic in topics)
+
+
+def context_of(request: Mapping[str, Any]) -> RequestContext:
+    """Read the body of a chat or completion request; odd values count as absent."""
+    kind = request.get("response_format")
+    kind = kind.get("type") if isinstance(kind, Mapping) else None
+    return RequestContext(
+        prompt=shortened(prompt_of(request)),
+        chat="messages" in request,
+        temperature=number(request.get("temperature")),
+        max_tokens=whole(request.get("max_completion_tokens") or request.get("max_tokens")),
+        demands_json=kind in {"json_object", "json_schema"},
+        tools=tools_of(request),
+        reshaped=is_reshaped(request) or kind in {"json_object", "json_schema"},
+        echo=bool(request.get("echo")),
+        stops=bool(request.get("stop")),
+    )
+
+
+def number(value: object) -> float | None:
+    """Return a finite JSON number as float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def whole(value: object) -> int | None:
+    """Return a JSON integer."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def shortened(prompt: str) -> str:
+    """Return a prompt of bounded length that keeps both ends."""
+    if len(prompt) <= PROMPT_CHARS:
+        return prompt
+    head = PROMPT_CHARS // 4
+    return prompt[:head] + "\n" + prompt[head - PROMPT_CHARS :]
+
+
+def prompt_of(request: Mapping[str, Any]) -> str:
+    """Return all text that the engine was given; empty where only token ids are known."""
+    messages = request.get("messages")
+    if isinstance(messages, Sequence) and not isinstance(messages, str):
+        return "\n".join(part for message in messages for part in texts_of(message))
+    prompt = request.get("prompt")
+    if isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, Sequence):
+        return "\n".join(item for item in prompt if isinstance(item, str))
+    return ""
+
+
+def texts_of(message: object) -> Iterator[str]:
+    """Yield the texts of one chat message, whose content is text or a list of parts."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, Sequence):
+        for part in content:
+            text = part.get("text") if isinstance(part, Mapping) else part
+            if isinstance(text, str):
+                yield text
+
+
+def tools_of(request: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:
+    """Return the tools on offer and the arguments that each one requires."""
+    offered = request.get("tools")
+    if not isinstance(offered, Sequence) or isinstance(offered, str):
+        return None
+    found = dict(tool for entry in offered if (tool := tool_of(entry)) is not None)
+    return found or None
+
+
+def tool_of(entry: object) -> tuple[str, tuple[str, ...]] | None:
+    """Return name and required arguments of one tool."""
+    function = entry.get("function") if isinstance(entry, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(name, str) or not isinstance(function, Mapping):
+        return None
+    schema = function.get("parameters")
+    required = schema.get("required") if isinstance(schema, Mapping) else None
+    listed = required if isinstance(required, Sequence) and not isinstance(required, str) else ()
+    return name, tuple(word for word in listed if isinstance(word, str))
+
+
+def is_reshaped(request: Mapping[str, Any]) -> bool:
+    """Return True when penalties, biases or grammars change the choice of tokens."""
+    if number(request.get("repetition_penalty")) not in {None, 1.0}:
+        return True
+    choice = request.get("tool_choice")
+    forced = isinstance(choice, Mapping) or choice == "required"
+    return forced or any(request.get(name) for name in RESHAPING)

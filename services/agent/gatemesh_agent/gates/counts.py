@@ -1,0 +1,72 @@
+"""How often a prompt asks for something."""
+
+import regex
+
+LARGEST_UNASKED = 300
+"""A larger number counts only where the prompt asks to repeat; else it is a year or an id."""
+
+NUMBER = regex.compile(r"(?<![\d.,])\d{1,5}(?![\d])")
+PRODUCT = regex.compile(
+    r"(\d{1,3})\s*(?:x|×|\*|by|mal|fois|por|на|乘)\s*(\d{1,3})", regex.IGNORECASE
+)
+WORD = regex.compile(r"\p{L}+")
+HAN_NUMBER = regex.compile("[一二三四五六七八九十百两]{1,5}")
+
+NUMBER_WORDS = {
+    12: "twelve dozen zwölf douze doce doze dodici двенадцать dutzend douzaine docena",
+    13: "thirteen dreizehn treize trece treze tredici тринадцать",
+    14: "fourteen vierzehn quatorze catorce quattordici четырнадцать",
+    15: "fifteen fünfzehn quinze quince quindici пятнадцать",
+    16: "sixteen sechzehn seize dieciséis dezesseis sedici шестнадцать",
+    17: "seventeen siebzehn diecisiete dezessete diciassette семнадцать",
+    18: "eighteen achtzehn dieciocho dezoito diciotto восемнадцать",
+    19: "nineteen neunzehn diecinueve dezenove diciannove девятнадцать",
+    20: "twenty zwanzig vingt veinte vinte venti двадцать 스물",
+    24: "vierundzwanzig veinticuatro",
+    25: "fünfundzwanzig veinticinco",
+    30: "thirty dreißig trente treinta trinta trenta тридцать 서른",
+    40: "forty vierzig quarante cuarenta quarenta quaranta сорок",
+    50: "fifty fünfzig cinquante cincuenta cinquenta cinquanta пятьдесят",
+    60: "sixty sechzig soixante sesenta sessenta sessanta шестьдесят",
+    70: "seventy siebzig septante setenta settanta семьдесят",
+    80: "eighty achtzig huitante ochenta oitenta ottanta восемьдесят",
+    90: "ninety neunzig nonante noventa novanta девяносто",
+    100: "hundred hundert cent cien cem cento сто",
+    3: "three drei trois tres três tre три",
+    4: "four vier quatre cuatro quatro quattro четыре",
+    5: "five fünf cinq cinco cinque пять",
+    6: "six sechs seis sei шесть",
+    7: "seven sieben sept siete sete sette семь",
+    8: "eight acht huit ocho oito otto восемь",
+    9: "nine neun neuf nueve nove девять",
+    10: "ten zehn dix diez dez dieci десять",
+    11: "eleven elf onze once undici одиннадцать",
+}
+"""Number words of the languages that have no digits in common use for small counts."""
+
+VALUES = {word: value for value, row in NUMBER_WORDS.items() for word in row.split()}
+HAN_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"两": 2}
+
+
+def largest_count(prompt: str, *, repeating: bool) -> int:
+    """Return the largest number a prompt may have asked for; 0 without any."""
+    found = [int(number) for number in NUMBER.findall(prompt)]
+    found += [int(a) * int(b) for a, b in PRODUCT.findall(prompt)]
+    found += [value for word in WORD.findall(prompt.lower()) if (value := VALUES.get(word))]
+    found += [han_value(sign) for sign in HAN_NUMBER.findall(prompt)]
+    limit = 99_999 if repeating else LARGEST_UNASKED
+    return max((value for value in found if value <= limit), default=0)
+
+
+def han_value(signs: str) -> int:
+    """Read a Chinese numeral up to 999."""
+    total = 0
+    digit = 0
+    for sign in signs:
+        unit = {"十": 10, "百": 100}.get(sign)
+        if unit is None:
+            digit = HAN_DIGITS[sign]
+        else:
+            total += max(digit, 1) * unit
+            digit = 0
+    return total + digit

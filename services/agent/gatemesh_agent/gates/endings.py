@@ -1,0 +1,104 @@
+"""How an answer ends: empty, in the middle of a sentence, or with an open block."""
+
+import regex
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.messages import Reason
+
+PASSAGE = 2048
+UNFINISHED_WORDS = 5
+UNFINISHED_DENSE = 12
+SENTENCES_BEFORE = 2
+CLOSED_SHARE = 0.75
+SHORTEST_PASSAGE = 80
+FRAGMENT_WORDS = 2
+FRAGMENT_CHARS = 24
+CLOSING_LINE_WORDS = 4
+
+VISIBLE = regex.compile(r"[^\s\p{Cf}\p{Zs}\u2800\u3164\uffa0]")
+THOUGHT = regex.compile(r"<think>.*?</think>", regex.DOTALL)
+STOP = regex.compile(
+    r"(?<=\w{2}|[)\]\"”’»*_`\d])[.!?…](?=[\s\"”’»)*]|$)|[。！？।۔؟]|(?<=\p{L}{2})[:：](?=\n)"
+)
+DANGLING = regex.compile(r"[,:(、，：（「–—]$")
+OPEN_END = regex.compile(r"[\p{L}\p{M}\d]$")
+LINK_END = regex.compile(r"(?:https?://|www\.|@)\S*$|[\w-]+\.\w+$")
+WORD = regex.compile(r"[\p{L}\p{M}\d'’-]+")
+DENSE_END = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$")
+LISTED = regex.compile(r"\s*(?:[-*+•|>#]|\d{1,3}[.)]|`)")
+
+
+def is_empty(text: str) -> bool:
+    """Return True when a reader sees nothing but thoughts."""
+    return VISIBLE.search(THOUGHT.sub("", text)) is None
+
+
+def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find an end that no one would choose, in an answer that ended by itself."""
+    text = window.last(PASSAGE).rstrip()
+    if context.demands_json or not text:
+        return None
+    broken = (
+        (window.in_fence and window.fences >= 1)
+        or has_open_thought(text)
+        or is_fragment(text, context)
+        or (not window.in_fence and (dangles(text) or breaks_off(text)))
+    )
+    if not broken:
+        return None
+    return Finding(Reason.TRUNCATED, 1.0, 0.0, max(window.end - 1, 0), window.end)
+
+
+def has_open_thought(text: str) -> bool:
+    """Return True for a thinking block without end and without answer."""
+    return text.rfind("<think>") > text.rfind("</think>")
+
+
+def is_fragment(text: str, context: RequestContext) -> bool:
+    """Return True for a word or two where the prompt asked for a whole piece of writing."""
+    short = len(text) <= FRAGMENT_CHARS and len(WORD.findall(text)) <= FRAGMENT_WORDS
+    if not short or OPEN_END.search(text) is None:
+        return False
+    return context.asks(Topic.COMPOSING) and not context.asks(Topic.SHORT)
+
+
+def dangles(text: str) -> bool:
+    """Return True for an end that announces more: a colon, a comma, an open bracket."""
+    line = text[text.rfind("\n") + 1 :]
+    if DANGLING.search(line) is None or LISTED.match(line) is not None:
+        return False
+    words = len(WORD.findall(line))
+    dense = DENSE_END.search(line[:-1]) is not None and len(line) > UNFINISHED_DENSE
+    # "Best regards," and a lone label are ends that people choose.
+    return dense or words > CLOSING_LINE_WORDS
+
+
+def breaks_off(text: str) -> bool:
+    """Return True when prose with full stops ends in the middle of a sentence."""
+    paragraph = text[text.rfind("\n") + 1 :]
+    if OPEN_END.search(paragraph) is None or LISTED.match(paragraph) is not None:
+        return False
+    if LINK_END.search(paragraph) is not None or not is_punctuated(text):
+        return False
+    stops = list(STOP.finditer(paragraph))
+    shortest = SHORTEST_PASSAGE // 2 if DENSE_END.search(paragraph) else SHORTEST_PASSAGE
+    if not stops or len(text) < shortest:
+        return False
+    rest = paragraph[stops[-1].end() :]
+    if DENSE_END.search(rest) is not None:
+        return len(rest) >= UNFINISHED_DENSE
+    return len(WORD.findall(rest)) >= UNFINISHED_WORDS
+
+
+def is_punctuated(text: str) -> bool:
+    """Return True when earlier sentences and paragraphs are closed by a stop."""
+    if len(STOP.findall(text)) < SENTENCES_BEFORE:
+        return False
+    earlier = [
+        line for line in text.split("\n")[:-1] if len(WORD.findall(line)) > CLOSING_LINE_WORDS
+    ]
+    closed = sum(STOP.search(line[-4:] + "\n") is not None for line in map(str.rstrip, earlier))
+    return closed >= CLOSED_SHARE * len(earlier)

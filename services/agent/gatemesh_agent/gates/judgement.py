@@ -1,0 +1,56 @@
+"""What a gate concludes about one choice of one answer."""
+
+from dataclasses import dataclass
+
+from gatemesh_common.messages import CheckLevel, Outcome, Reason, Span
+
+GATE_VERSION = "1"
+"""Rises when a rule or a threshold changes, so that old verdicts stay comparable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One gate's conclusion; a failure names its evidence and where it begins."""
+
+    gate: CheckLevel
+    outcome: Outcome
+    reason: Reason
+    hard: bool = False
+    """True when the failure is proof and not only evidence."""
+    score: float | None = None
+    threshold: float | None = None
+    span: Span | None = None
+    gate_version: str = GATE_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault in the text: what, how much of it, and where (characters, half-open)."""
+
+    reason: Reason
+    score: float
+    threshold: float
+    start: int
+    end: int
+
+
+def passed(gate: CheckLevel) -> Judgement:
+    """Conclude that a gate saw everything it needs and found nothing."""
+    return Judgement(gate, Outcome.PASSED, Reason.CLEAN)
+
+
+def skipped(gate: CheckLevel, reason: Reason) -> Judgement:
+    """Conclude that a gate could not judge."""
+    return Judgement(gate, Outcome.SKIPPED, reason)
+
+
+def text_failure(finding: Finding) -> Judgement:
+    """Conclude from a fault in the text that L1 failed; text is evidence, never proof."""
+    return Judgement(
+        gate=CheckLevel.L1,
+        outcome=Outcome.FAILED,
+        reason=finding.reason,
+        score=finding.score,
+        threshold=finding.threshold,
+        span=Span(char_start=finding.start, char_end=max(finding.end, finding.start)),
+    )

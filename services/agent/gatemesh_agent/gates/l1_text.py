@@ -1,0 +1,156 @@
+"""L1, text sanity: judges the text of one choice while it arrives."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gatemesh_agent.gates.characters import Characters
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.dialogue import Dialogue
+from gatemesh_agent.gates.endings import is_empty, truncated
+from gatemesh_agent.gates.judgement import Finding, Judgement, passed, skipped, text_failure
+from gatemesh_agent.gates.markers import Markers
+from gatemesh_agent.gates.mojibake import Mojibake
+from gatemesh_agent.gates.prose import Staleness, doubled_pieces
+from gatemesh_agent.gates.repetition import Repetition
+from gatemesh_agent.gates.scripts import Scripts
+from gatemesh_agent.gates.soup import encoded_blob, glued_words, wordless
+from gatemesh_agent.gates.structure import Document, bad_calls, broken_json, written_call
+from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.messages import CheckLevel, Reason
+
+Calls = Sequence[Mapping[str, Any]]
+STOPPED = "stop"
+CUT_BY_LIMIT = "length"
+CALLED = "tool_calls"
+
+
+class TextGate:
+    """Judges one choice; reports a fault once, as soon as the text proves it."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._window = TextWindow()
+        self._document = Document(context)
+        self._repetition = Repetition(context)
+        self._characters = Characters(context)
+        self._markers = Markers(context)
+        self._mojibake = Mojibake(context)
+        self._scripts = Scripts(context)
+        self._dialogue = Dialogue(context)
+        self._staleness = Staleness(context)
+        self._visible = False
+        self._failure: Judgement | None = None
+
+    @property
+    def failure(self) -> Judgement | None:
+        """The failure that was reported, if any."""
+        return self._failure
+
+    @property
+    def chars(self) -> int:
+        """Characters judged."""
+        return self._window.end
+
+    @property
+    def suspicion(self) -> float:
+        """Length of a loop under way as a share of what is allowed."""
+        return self._repetition.suspicion
+
+    def feed(self, delta: str) -> Judgement | None:
+        """Take the next piece of text; return the failure that it proves, once."""
+        if self._failure is not None or not delta:
+            return None
+        self._document.feed(delta)
+        for _ in self._window.blocks(delta):
+            finding = self._block()
+            if finding is not None:
+                return self._fail(finding)
+        return None
+
+    def finish(
+        self, finish_reason: str | None, tool_calls: Calls = (), *, other_output: bool = False
+    ) -> Judgement:
+        """Conclude; without a finish reason the answer was cut off and its end proves nothing.
+
+        `other_output` is True when the choice also gave text elsewhere: reasoning, a refusal.
+        """
+        if self._failure is None:
+            self._window.rest()
+            finding = self._block() or self._passage(last=True)
+            if finding is None and finish_reason is not None:
+                finding = self._end(finish_reason, tool_calls, other_output=other_output)
+            if finding is not None:
+                self._fail(finding)
+        if self._failure is not None:
+            return self._failure
+        if finish_reason is None:
+            return skipped(CheckLevel.L1, Reason.CUT_SHORT)
+        return passed(CheckLevel.L1)
+
+    def _fail(self, finding: Finding) -> Judgement:
+        self._failure = text_failure(finding)
+        return self._failure
+
+    def _block(self) -> Finding | None:
+        window = self._window
+        if not self._visible:
+            self._visible = not is_empty(window.last(64))
+        finding = self._repetition.scan(window)
+        if finding is None and not self._context.hot:
+            finding = self._characters.scan(window) or self._markers.scan(window)
+        if finding is None and window.at_checkpoint and window.end:
+            finding = self._passage(last=False)
+        return finding
+
+    def _passage(self, *, last: bool) -> Finding | None:
+        """Run the rules that look back over a whole passage."""
+        window, context = self._window, self._context
+        finding = self._staleness.scan(window) or self._dialogue.scan(window, last=last)
+        if finding is not None or context.hot:
+            return finding
+        return (
+            self._mojibake.scan(window, last=last)
+            or self._scripts.scan(window, last=last)
+            or doubled_pieces(window, context)
+            or wordless(window, context)
+            or glued_words(window, context)
+            or encoded_blob(window, context)
+        )
+
+    def _end(self, finish_reason: str, calls: Calls, *, other_output: bool) -> Finding | None:
+        """Run the rules that need to know how the answer ended."""
+        window, context = self._window, self._context
+        if calls or finish_reason == CALLED:
+            return self._called(calls)
+        if not self._visible or is_empty(window.tail):
+            excused = other_output or not self._must_show(finish_reason)
+            return None if excused else Finding(Reason.EMPTY, 0.0, 1.0, 0, window.end)
+        if not context.hot:
+            excused = finish_reason == CUT_BY_LIMIT
+            finding = self._characters.finish(window, excused_end=excused)
+            if finding is not None:
+                return finding
+        return self._stopped() if finish_reason == STOPPED and not context.stops else None
+
+    def _must_show(self, finish_reason: str) -> bool:
+        """Return True when an answer without visible text is a fault."""
+        if self._context.max_tokens is not None and self._context.max_tokens <= 1:
+            return False
+        if finish_reason == STOPPED:
+            return self._context.chat and not self._context.stops
+        return finish_reason == CUT_BY_LIMIT
+
+    def _called(self, calls: Calls) -> Finding | None:
+        if not calls:
+            return Finding(Reason.BROKEN_TOOL_CALL, 0.0, 1.0, 0, self._window.end)
+        return bad_calls(calls, self._context.tools)
+
+    def _stopped(self) -> Finding | None:
+        text = self._document.text
+        if text is not None and self._context.demands_json:
+            return broken_json(text)
+        if text is not None and self._context.tools is not None:
+            finding = written_call(text, self._context.tools)
+            if finding is not None:
+                return finding
+        return None if self._context.hot else truncated(self._window, self._context)

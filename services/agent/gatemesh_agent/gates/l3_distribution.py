@@ -1,0 +1,275 @@
+"""L3, token distribution: judges the log probabilities of one choice while they arrive."""
+
+import math
+from collections import deque
+from collections.abc import Iterable
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.entropy import Measure, measure
+from gatemesh_agent.gates.judgement import Judgement, passed, skipped
+from gatemesh_agent.gates.repetition import LoopLimits, PeriodTracker
+from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_common.messages import CheckLevel, Decoding, Outcome, Reason, Span
+
+IMPOSSIBLE = -1000.0
+"""No token below this is likeliest: the figures are clamps of minus infinity."""
+POSITIVE = 0.02
+MASS_LIMIT = 1.05
+FLAT_NATS = 10.0
+FLAT_SHARE = 0.85
+"""Of `ln V`, since 10 nats is out of reach of a small vocabulary."""
+FLAT_STEPS = 2
+EQUAL_SPREAD = 1e-3
+EQUAL_TOP = -6.0
+EQUAL_RANKS = 5
+EQUAL_STEPS = 3
+WINDOW = 16
+WINDOW_NATS_GREEDY = 4.0
+WINDOW_NATS_SAMPLED = 6.0
+"""Mean over 16 steps. Source: the clean corpus, a small model, reaches 3.1 greedy and 4.2 drawn."""
+SHORTEST_WINDOW = 4
+SHORT_FACTOR = 1.5
+CALM_STEPS = 32
+CALM_NATS = 0.8
+JUMP_STEPS = 32
+JUMP_NATS = 3.0
+NEAR_TIE_NATS = 0.25
+"""Two steps of bf16 logits; healthy replicas part there."""
+GREEDY_GAP_NATS = 1.0
+GREEDY_GAPS = 3
+SURPRISE_NATS = 24.0
+"""Chance below e^-24, by Freedman's inequality, that a healthy engine draws so unlikely a text."""
+SURPRISE_STEPS = 16
+LOCKED_TOP = -0.05
+LOCKED_STEPS = 32
+LOCKED_LOOK_STEPS = 8
+LOCKED_SHARE = 0.6
+"""Of the length at which L1 calls it a loop."""
+LOCKED_CHARS = 1024
+
+
+class DistributionGate:
+    """Judges one choice; reports a fault once, as soon as the figures prove it."""
+
+    def __init__(self, context: RequestContext, vocab_size: int | None = None) -> None:
+        self._context = context
+        self._flat_limit = flat_limit(vocab_size)
+        self._failure: Judgement | None = None
+        self._foreign = False
+        self._recent: deque[float] = deque(maxlen=JUMP_STEPS)
+        self._sum16 = 0.0
+        self._calm = 0.0
+        self._flat = self._equal = self._locked = self._gaps = 0
+        self._locked_text = ""
+        self._limits = LoopLimits(context)
+        self._excess = self._variance = self._clip = 0.0
+        self.tokens = 0
+        """Steps seen."""
+        self.max_entropy = 0.0
+        """Largest lower bound of the entropy of a step, nats."""
+        self.nll = 0.0
+        """Sum of the surprisals of the chosen tokens, nats."""
+        self._drawn_fairly = not context.reshaped and (
+            context.temperature is not None and 0 < context.temperature <= 1
+        )
+        self._greedy = context.decoding is Decoding.GREEDY and not context.reshaped
+        self._window_limit = (
+            WINDOW_NATS_GREEDY if context.decoding is Decoding.GREEDY else WINDOW_NATS_SAMPLED
+        )
+
+    @property
+    def failure(self) -> Judgement | None:
+        """The failure that was reported, if any."""
+        return self._failure
+
+    def feed(self, steps: Iterable[TokenStep]) -> Judgement | None:
+        """Take the next steps; return the failure that they prove, once."""
+        for step in steps:
+            if self._failure is not None or self._foreign:
+                self.tokens += 1
+                continue
+            self._failure = self._step(step)
+            self.tokens += 1
+            if self._failure is not None:
+                return self._failure
+        return None
+
+    def finish(self, *, complete: bool = True) -> Judgement:
+        """Conclude; what was never reported is not judged."""
+        if self._failure is None and self.tokens and self._flat == self.tokens:
+            self._failure = self._fail(
+                Reason.FLAT_DISTRIBUTION, self.max_entropy, self._flat_limit, self._flat, hard=True
+            )
+        if self._failure is None:
+            self._failure = self._short_window()
+        if self._failure is not None:
+            return self._failure
+        if self._foreign:
+            return skipped(CheckLevel.L3, Reason.NOT_LOGPROBS)
+        if not self.tokens:
+            return skipped(CheckLevel.L3, Reason.NO_LOGPROBS)
+        if not complete:
+            return skipped(CheckLevel.L3, Reason.CUT_SHORT)
+        return passed(CheckLevel.L3)
+
+    def _step(self, step: TokenStep) -> Judgement | None:
+        chosen = step.chosen_logprob
+        if chosen is None and self._context.echo and not step.top_logprobs:
+            # The first token of an echoed prompt has no predecessor.
+            return None
+        if not_a_number(step):
+            score = None if chosen is None else chosen
+            return self._fail(Reason.NAN_LOGITS, score, None, 1, hard=True, ahead=1)
+        if is_positive(step):
+            self._foreign = True
+            return None
+        found = measure(step)
+        if found.mass > MASS_LIMIT:
+            self._foreign = True
+            return None
+        self.nll -= chosen or 0.0
+        self.max_entropy = max(self.max_entropy, found.lower)
+        return (
+            self._flatness(found)
+            or self._window(found.lower)
+            or self._choice(found)
+            or self._collapse(found, step.text)
+        )
+
+    def _flatness(self, found: Measure) -> Judgement | None:
+        """Rule b: no token is likely, several steps in a row."""
+        self._flat = self._flat + 1 if found.lower >= self._flat_limit else 0
+        equal = (
+            found.spread <= EQUAL_SPREAD and found.top <= EQUAL_TOP and found.known >= EQUAL_RANKS
+        )
+        self._equal = self._equal + 1 if equal else 0
+        if self._flat < FLAT_STEPS and self._equal < EQUAL_STEPS:
+            return None
+        steps = max(self._flat, self._equal)
+        limit = min(self._flat_limit, found.lower)
+        return self._fail(Reason.FLAT_DISTRIBUTION, found.lower, limit, steps, hard=True, ahead=1)
+
+    def _window(self, lower: float) -> Judgement | None:
+        """Rule b, soft: the mean of a window is far above any healthy text, or jumps and stays."""
+        recent = self._recent
+        if len(recent) >= WINDOW:
+            self._sum16 -= recent[-WINDOW]
+        recent.append(lower)
+        self._sum16 += lower
+        if self.tokens < CALM_STEPS:
+            self._calm += lower
+        if self._context.temperature is not None and self._context.temperature > 1:
+            return None
+        mean = self._sum16 / WINDOW
+        if len(recent) >= WINDOW and mean > self._window_limit:
+            return self._fail(Reason.FLAT_DISTRIBUTION, mean, self._window_limit, WINDOW, ahead=1)
+        if mean > JUMP_NATS and self.tokens >= CALM_STEPS + JUMP_STEPS:
+            return self._jump()
+        return None
+
+    def _short_window(self) -> Judgement | None:
+        """Judge an answer that ended before the window was full, by a stricter limit."""
+        steps = len(self._recent)
+        if not SHORTEST_WINDOW <= steps < WINDOW:
+            return None
+        mean, limit = self._sum16 / steps, self._window_limit * SHORT_FACTOR
+        if mean <= limit:
+            return None
+        return self._fail(Reason.FLAT_DISTRIBUTION, mean, limit, steps)
+
+    def _jump(self) -> Judgement | None:
+        calm = self._calm / CALM_STEPS
+        mean = sum(self._recent) / JUMP_STEPS
+        if calm > CALM_NATS or mean <= JUMP_NATS:
+            return None
+        return self._fail(Reason.ENTROPY_JUMP, mean, JUMP_NATS, JUMP_STEPS, ahead=1)
+
+    def _choice(self, found: Measure) -> Judgement | None:
+        """Rule c: the tokens taken do not fit the distribution that was reported."""
+        if self._greedy:
+            self._gaps += found.gap > GREEDY_GAP_NATS
+            if found.gap <= GREEDY_GAP_NATS or self._gaps < GREEDY_GAPS:
+                return None
+            return self._fail(Reason.WRONG_CHOICE, found.gap, GREEDY_GAP_NATS, self._gaps, ahead=1)
+        if not self._drawn_fairly:
+            return None
+        self._excess += found.excess
+        self._variance += found.variance
+        self._clip = max(self._clip, found.clip)
+        if self._excess <= 0.0 or self.tokens < SURPRISE_STEPS:
+            return None
+        score = surprise_nats(self._excess, self._variance, self._clip)
+        if score <= SURPRISE_NATS:
+            return None
+        return self._fail(Reason.WRONG_CHOICE, score, SURPRISE_NATS, self.tokens + 1, ahead=1)
+
+    def _collapse(self, found: Measure, text: str) -> Judgement | None:
+        """Rule d: certainty over a long run while the text repeats beyond what was asked."""
+        if found.top < LOCKED_TOP:
+            self._locked, self._locked_text = 0, ""
+            return None
+        self._locked += 1
+        self._locked_text = self._locked_text[-LOCKED_CHARS:] + text
+        if self._locked < LOCKED_STEPS or self._locked % LOCKED_LOOK_STEPS:
+            return None
+        if not self._loops(self._locked_text):
+            return None
+        return self._fail(
+            Reason.COLLAPSE, float(self._locked), float(LOCKED_STEPS), self._locked, ahead=1
+        )
+
+    def _loops(self, text: str) -> bool:
+        run = PeriodTracker()
+        run.advance(text, len(text), 0)
+        if not run.period:
+            return False
+        limit = self._limits.chars(text[-run.period :])
+        return len(text) - run.start > LOCKED_SHARE * limit
+
+    def _fail(
+        self,
+        reason: Reason,
+        score: float | None,
+        threshold: float | None,
+        steps: int,
+        *,
+        hard: bool = False,
+        ahead: int = 0,
+    ) -> Judgement:
+        end = self.tokens + ahead
+        finite = score if score is not None and math.isfinite(score) else None
+        span = Span(token_start=max(end - steps, 0), token_end=end)
+        return Judgement(CheckLevel.L3, Outcome.FAILED, reason, hard, finite, threshold, span)
+
+
+def flat_limit(vocab_size: int | None) -> float:
+    """Return the entropy, in nats, at which a distribution counts as flat."""
+    if vocab_size is None or vocab_size <= 1:
+        return FLAT_NATS
+    return min(FLAT_NATS, FLAT_SHARE * math.log(vocab_size))
+
+
+def surprise_nats(excess: float, variance: float, clip: float) -> float:
+    """Return minus the log of a bound on the chance of so much excess surprisal.
+
+    Source: Freedman (1975): exp(-t^2 / (2V + 2bt/3)) for martingales with steps of at most b.
+    """
+    return excess * excess / (2.0 * variance + 2.0 * clip * excess / 3.0 + 1e-12)
+
+
+def not_a_number(step: TokenStep) -> bool:
+    """Return True where the figures are NaN, infinite, or clamps of minus infinity only."""
+    chosen = step.chosen_logprob
+    if chosen is None or chosen != chosen or chosen == math.inf:  # noqa: PLR0124
+        return True
+    if chosen > IMPOSSIBLE:
+        return False
+    best = max((value for value in step.top_logprobs if value is not None), default=chosen)
+    return best != best or best <= IMPOSSIBLE  # noqa: PLR0124
+
+
+def is_positive(step: TokenStep) -> bool:
+    """Return True for figures that cannot be log probabilities, such as raw logits."""
+    return (step.chosen_logprob or 0.0) > POSITIVE or any(
+        value > POSITIVE for value in step.top_logprobs[:2] if value is not None
+    )

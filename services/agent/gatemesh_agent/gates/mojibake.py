@@ -1,0 +1,110 @@
+"""Text whose bytes were read in the wrong encoding, or that was encoded twice."""
+
+from collections.abc import Iterator
+
+import regex
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.messages import Reason
+
+LIMIT = 1
+"""One such sequence may be a quotation; two are a habit."""
+ESCAPE_LIMIT = 1
+LONGEST_RUN = 64
+
+WESTERN = regex.compile(
+    "[\xc2-\xdf][\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
+    "|[\xe0-\xef][\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]{2}"
+    "|\xf0[\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]{3}"
+)
+"""One character of UTF-8, read as Latin-1 or Windows-1252."""
+FOREIGN = regex.compile(
+    "(?:[\u0400-\u04ff\u00a0-\u00bf\u2013-\u203a\u20ac\u2116\u2122]{6,}|[\u3400-\u9fff\uff61-\uff9f]{6,})"
+)
+"""Runs that are tried in the encodings of Cyrillic and East Asian systems."""
+CODECS = ("cp1251", "koi8_r", "gbk", "shift_jis")
+KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
+ESCAPE = regex.compile(
+    r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
+)
+CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
+NON_ASCII = regex.compile("[^\x00-\x7f]")
+
+
+class Mojibake:
+    """Counts characters that are bytes of other characters."""
+
+    __slots__ = ("_context", "_count", "_escapes", "_since")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._count = 0
+        self._escapes = 0
+        self._since = 0
+
+    def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
+        """Look at the text since the last checkpoint; a run that touches the end waits."""
+        text = window.since(self._since)
+        start = window.end - len(text)
+        cut = len(text) if last else settled(text)
+        self._since = start + cut
+        text = text[:cut]
+        return self._misread(text, start) or self._escaped(text, start, window)
+
+    def _misread(self, text: str, start: int) -> Finding | None:
+        if text.isascii():
+            return None
+        hits = list(misread(text))
+        self._count += len(hits)
+        if not hits or self._count <= LIMIT or self._context.asks(Topic.ENCODING):
+            return None
+        span = (start + hits[0], start + len(text))
+        return Finding(Reason.MOJIBAKE, float(self._count), float(LIMIT), *span)
+
+    def _escaped(self, text: str, start: int, window: TextWindow) -> Finding | None:
+        if "\\" not in text or window.in_fence or self._context.demands_json:
+            return None
+        first = ESCAPE.search(text)
+        if first is None or CODE.search(text) or self._context.asks(Topic.ESCAPES):
+            return None
+        self._escapes += len(ESCAPE.findall(text))
+        if self._escapes <= ESCAPE_LIMIT:
+            return None
+        span = (start + first.start(), start + len(text))
+        return Finding(Reason.ESCAPED_TEXT, float(self._escapes), float(ESCAPE_LIMIT), *span)
+
+
+def settled(text: str) -> int:
+    """Return how much of a text later characters can no longer change."""
+    end = len(text)
+    while (
+        end
+        and (not text[end - 1].isascii() or text[end - 1] == "\\")
+        and len(text) - end < LONGEST_RUN
+    ):
+        end -= 1
+    at = text.rfind("\\", max(end - 6, 0), end)
+    return at if at >= 0 else end
+
+
+def misread(text: str) -> Iterator[int]:
+    """Yield where a sequence stands that makes sense as UTF-8."""
+    for hit in WESTERN.finditer(text):
+        if decodes(hit.group(), "cp1252") or decodes(hit.group(), "latin-1"):
+            yield hit.start()
+    for hit in KNOWN.finditer(text):
+        yield hit.start()
+    for hit in FOREIGN.finditer(text):
+        if any(decodes(hit.group(), codec) for codec in CODECS):
+            yield from (hit.start(), hit.start())
+
+
+def decodes(text: str, codec: str) -> bool:
+    """Return True when the bytes of a text in one encoding are UTF-8 of something else."""
+    try:
+        return text.encode(codec).decode() != text
+    except UnicodeError:
+        return False

@@ -1,0 +1,149 @@
+"""Sentences that say nothing new, and pieces of the stream that came twice."""
+
+from collections import deque
+from operator import eq
+
+import regex
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.counts import largest_count
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.units import is_dense
+from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.messages import Reason
+
+MEMORY = 12
+"""Sentences that a new one is compared with."""
+RELIEF = 4
+SAME_SHARE = 0.75
+"""Share of its words that one earlier sentence must hold for a sentence to be stale."""
+STALE_SENTENCES = 13
+STALE_CHARS = 600.0
+DENSE_WEIGHT = 2.5
+SMALLEST_SENTENCE = 3
+PROSE_SHARE = 0.8
+LONGEST_SENTENCE = 600
+WISHED_FACTOR = 4.0
+PIECES_CHARS = 256
+PIECES = 14
+PIECES_SHARE = 0.6
+DISTINCT_PIECES = 6
+
+END = regex.compile(r"[.!?。！？।۔\n]+")
+UNIT = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[\p{L}\p{M}\p{N}'’]+")
+PROSE = regex.compile(r"[\p{L}\p{M}\s,.'’،、，]")
+PIECE = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+
+
+class Staleness:
+    """Follows how long no sentence brought anything new."""
+
+    __slots__ = ("_chars", "_context", "_limit", "_recent", "_since", "_stale", "_start")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._since = 0
+        self._recent: deque[frozenset[str]] = deque(maxlen=MEMORY)
+        self._stale = 0
+        self._chars = 0.0
+        self._start = 0
+        self._limit: float | None = None
+
+    def scan(self, window: TextWindow) -> Finding | None:
+        """Look at the sentences that ended since the last time."""
+        text = window.since(self._since)
+        start = window.end - len(text)
+        done = 0
+        for end in END.finditer(text):
+            finding = self._sentence(text[done : end.start()], start + done, window)
+            done = end.end()
+            if finding is not None:
+                return finding
+        self._since = start + done
+        if len(text) - done > LONGEST_SENTENCE:
+            self._forget(start + len(text))
+        return None
+
+    def _sentence(self, sentence: str, start: int, window: TextWindow) -> Finding | None:
+        units = frozenset(UNIT.findall(sentence.lower()))
+        if len(units) < SMALLEST_SENTENCE or window.in_fence or not is_running(sentence):
+            return None
+        stale = any(same(units, earlier) for earlier in self._recent)
+        self._recent.append(units)
+        if not stale:
+            self._relax()
+            return None
+        if not self._stale:
+            self._start = start
+        self._stale += 1
+        self._chars += len(sentence) * (DENSE_WEIGHT if is_dense(sentence) else 1.0)
+        if self._chars <= STALE_CHARS or self._stale <= STALE_SENTENCES:
+            return None
+        return self._finding(start + len(sentence))
+
+    def _finding(self, end: int) -> Finding | None:
+        if self._limit is None:
+            self._limit = self._asked_for()
+        if self._stale <= self._limit:
+            return None
+        return Finding(Reason.REPETITION, float(self._stale), self._limit, self._start, end)
+
+    def _asked_for(self) -> float:
+        wished = self._context.asks(Topic.REPEATING, Topic.PLAYFUL, Topic.DIALOGUE)
+        count = largest_count(self._context.prompt, repeating=wished)
+        return max(STALE_SENTENCES * (WISHED_FACTOR if wished else 1.0), count * 1.5)
+
+    def _relax(self) -> None:
+        """Let one new sentence make up for a few stale ones."""
+        left = max(self._stale - RELIEF, 0)
+        self._chars *= left / self._stale if self._stale else 0.0
+        self._stale = left
+
+    def _forget(self, end: int) -> None:
+        self._recent.clear()
+        self._stale, self._chars = 0, 0.0
+        self._since = end
+
+
+def is_running(sentence: str) -> bool:
+    """Return True for words in a row, as opposed to data and code."""
+    return len(PROSE.findall(sentence)) >= PROSE_SHARE * len(sentence)
+
+
+def same(units: frozenset[str], earlier: frozenset[str]) -> bool:
+    """Return True when a sentence repeats most words of an earlier one of about its length."""
+    return len(units & earlier) >= SAME_SHARE * max(len(units), len(earlier))
+
+
+def doubled_pieces(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find a passage in which each piece stands twice, as when stream events are sent twice."""
+    text = window.last(PIECES_CHARS)
+    pieces = PIECE.findall(text)
+    for size in (1, 2, 3):
+        if sum(map(eq, pieces, pieces[size:])) < PIECES_SHARE / 2 * len(pieces):
+            continue
+        doubled = doubles(pieces, size)
+        covered = 2 * size * len(doubled)
+        enough = len(pieces) >= PIECES and covered >= PIECES_SHARE * len(pieces)
+        if enough and len(set(doubled)) >= DISTINCT_PIECES // size:
+            if context.asks(Topic.REPEATING, Topic.PLAYFUL):
+                return None
+            start = window.end - len(text)
+            share = covered / len(pieces)
+            return Finding(Reason.DUPLICATED_PIECES, share, PIECES_SHARE, start, window.end)
+    return None
+
+
+def doubles(pieces: list[str], size: int) -> list[tuple[str, ...]]:
+    """Return the groups of `size` pieces that are followed by themselves, without overlap."""
+    found = []
+    at = 0
+    while at + 2 * size <= len(pieces):
+        group = pieces[at : at + size]
+        if group == pieces[at + size : at + 2 * size] and any(map(str.isalpha, "".join(group))):
+            found.append(tuple(group))
+            at += 2 * size
+        else:
+            at += 1
+    return found

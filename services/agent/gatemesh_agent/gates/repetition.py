@@ -1,0 +1,202 @@
+"""Loops: the same characters over and over, with any period, or rows that differ in numbers."""
+
+from bisect import bisect_right
+from collections import deque
+
+import regex
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.counts import largest_count
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.units import UnitKind, is_dense, is_prose, kind_of
+from gatemesh_agent.gates.window import BLOCK, KEEP, SLACK, TextWindow
+from gatemesh_common.messages import Reason
+
+NEEDLE = 24
+"""Characters at the end that are looked for further back."""
+DENSE_WEIGHT = 2.5
+"""Letters of dense scripts carry about as much as this many Latin ones."""
+LONG_PERIOD_REPEATS = 4.5
+REQUEST_SLACK = 1.25
+"""Engines miscount: up to a quarter more than asked is no loop."""
+REQUEST_EXTRA = 4
+WISHED_FACTOR = 2.0
+"""Where the prompt asks for repetition without a number."""
+ENDLESS_FACTOR = 50.0
+CODE_FACTOR = 2.0
+NUMBERED_PROSE_REPEATS = 12
+NUMBERED_DATA_REPEATS = 60
+
+LIMIT_CHARS = {
+    UnitKind.BREAK: 24,
+    UnitKind.BLANK: 160,
+    UnitKind.RULE: 160,
+    UnitKind.SIGN: 28,
+    UnitKind.SIGNS: 60,
+    UnitKind.PATTERN: 600,
+    UnitKind.DIGIT: 120,
+    UnitKind.DIGITS: 320,
+    UnitKind.LETTER: 64,
+    UnitKind.SYLLABLE: 160,
+    UnitKind.TEXT: 320,
+}
+"""Characters of an unbroken run that no healthy answer reaches unasked.
+
+Source: `shared/cases` and the clean part of `shared/corpus`; a small healthy model writes loops of
+up to 290 characters in 128 tokens, and people ask for rules, tables and banners up to 120.
+"""
+DIGITS = regex.compile(r"\d+")
+
+
+class PeriodTracker:
+    """Follows the longest run at the end of a text in which one period repeats."""
+
+    __slots__ = ("period", "start")
+
+    def __init__(self) -> None:
+        self.period = 0
+        """Length of the repeated unit; 0 while nothing repeats."""
+        self.start = 0
+        """Offset at which the run began."""
+
+    def advance(self, tail: str, end: int, fresh: int) -> None:
+        """Take note of `fresh` new characters; `end` is the offset behind the last one."""
+        period = self.period
+        if period and period + fresh <= len(tail):
+            if tail[len(tail) - fresh :] == tail[len(tail) - fresh - period : len(tail) - period]:
+                return
+            self.period = 0
+        if len(tail) <= NEEDLE:
+            return
+        at = tail.rfind(tail[-NEEDLE:], 0, len(tail) - 1)
+        if at >= 0:
+            self.period = len(tail) - NEEDLE - at
+            self.start = end - self.period - common_suffix(tail, self.period)
+
+    def repeats(self, end: int) -> float:
+        """Return how often the unit stands there; 0 while nothing repeats."""
+        return (end - self.start) / self.period if self.period else 0.0
+
+
+def common_suffix(tail: str, period: int) -> int:
+    """Return how many characters at the end equal those one period before."""
+    low, high = NEEDLE, len(tail) - period
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tail[-middle:] == tail[-middle - period : -period]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class LoopLimits:
+    """How long a loop may be before it is a fault, given what the prompt asks for."""
+
+    __slots__ = ("_allowed", "_context")
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._allowed: tuple[int, float] | None = None
+
+    def chars(self, unit: str, *, in_fence: bool = False) -> float:
+        """Return the longest innocent run of a unit, in characters."""
+        kind = kind_of(unit)
+        limit = float(LIMIT_CHARS[kind])
+        if kind is UnitKind.TEXT:
+            limit /= DENSE_WEIGHT if is_dense(unit) else 1.0
+            limit = max(limit, LONG_PERIOD_REPEATS * len(unit))
+        if in_fence and kind in {UnitKind.TEXT, UnitKind.DIGITS}:
+            limit *= CODE_FACTOR
+        if kind in {UnitKind.BREAK, UnitKind.BLANK}:
+            return limit
+        return self.asked_for(limit, len(unit))
+
+    def asked_for(self, limit: float, period: int) -> float:
+        """Raise a limit to what the prompt asks for."""
+        if self._allowed is None:
+            wished = self._context.asks(Topic.REPEATING)
+            count = largest_count(self._context.prompt, repeating=wished)
+            factor = WISHED_FACTOR if wished or self._context.asks(Topic.PLAYFUL) else 1.0
+            endless = wished and self._context.asks(Topic.ENDLESS)
+            self._allowed = (count, ENDLESS_FACTOR if endless else factor)
+        count, factor = self._allowed
+        return max(limit * factor, (count * REQUEST_SLACK + REQUEST_EXTRA) * period)
+
+
+class Repetition:
+    """Judges loops against what the request allows."""
+
+    __slots__ = (
+        "_exact",
+        "_limits",
+        "_marks",
+        "_norm",
+        "_norm_end",
+        "_numbered",
+        "suspicion",
+    )
+
+    def __init__(self, context: RequestContext) -> None:
+        self._exact = PeriodTracker()
+        self._numbered = PeriodTracker()
+        self._norm = ""
+        self._norm_end = 0
+        self._marks: deque[tuple[int, int]] = deque(maxlen=(KEEP + SLACK) // BLOCK)
+        self._limits = LoopLimits(context)
+        self.suspicion = 0.0
+        """Length of the present run as a share of what is allowed; beyond 1 it is a loop."""
+
+    def scan(self, window: TextWindow) -> Finding | None:
+        """Look whether the newest block goes on repeating."""
+        self._exact.advance(window.tail, window.end, window.end - window.fresh)
+        return self._loop(window) or self._numbered_loop(window)
+
+    def _loop(self, window: TextWindow) -> Finding | None:
+        period, start = self._exact.period, self._exact.start
+        length = window.end - start
+        self.suspicion = 0.0
+        if not period or length < min(LIMIT_CHARS.values()):
+            return None
+        limit = self._limits.chars(window.last(period), in_fence=window.in_fence)
+        self.suspicion = length / limit
+        if length <= limit:
+            return None
+        return Finding(Reason.REPETITION, float(length), limit, start, window.end)
+
+    def _numbered_loop(self, window: TextWindow) -> Finding | None:
+        """Look for rows that are equal but for their numbers."""
+        self._normalise(window)
+        period = self._numbered.period
+        if not period or self._numbered.repeats(self._norm_end) <= NUMBERED_PROSE_REPEATS:
+            return None
+        unit = self._norm[-period:]
+        repeats = self._numbered.repeats(self._norm_end)
+        if "0" not in unit or sum(map(str.isalpha, unit)) * 3 < len(unit) or period < NEEDLE / 2:
+            return None
+        base = NUMBERED_PROSE_REPEATS if is_prose(unit) else NUMBERED_DATA_REPEATS
+        limit = self._limits.asked_for(float(base), 1)
+        if repeats <= limit:
+            return None
+        start = self._origin(self._numbered.start)
+        return Finding(Reason.REPETITION, repeats, limit, start, window.end)
+
+    def _normalise(self, window: TextWindow) -> None:
+        block = window.since(window.fresh)
+        short = DIGITS.sub("0", block)
+        if self._norm[-1:] == "0" and short[:1] == "0":
+            short = short[1:]
+        if len(self._norm) > KEEP + SLACK:
+            self._norm = self._norm[-KEEP:]
+        self._norm += short
+        self._norm_end += len(short)
+        self._marks.append((self._norm_end, window.end))
+        if short:
+            self._numbered.advance(self._norm, self._norm_end, len(short))
+
+    def _origin(self, offset: int) -> int:
+        """Return about where a place of the shortened text stands in the answer."""
+        marks = list(self._marks)
+        at = bisect_right(marks, (offset, 0))
+        return marks[at - 1][1] if at else 0

@@ -1,0 +1,67 @@
+"""Log probabilities of single steps, read from what OpenAI-compatible engines send."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+LOST = "\ufffd"
+
+
+class TokenStep(NamedTuple):
+    """One step of an engine: the token it took and the log probabilities it reported (nats)."""
+
+    text: str
+    chosen_logprob: float | None
+    """None where the engine wrote null: the figure was not a number."""
+    top_logprobs: tuple[float | None, ...] = ()
+    """The likeliest tokens; the first entry may be the sampled one, whatever its rank."""
+    complete: bool = True
+    """False when likely tokens may be missing among them, as where two ids decode alike."""
+
+
+def steps_of_chat(logprobs: object) -> tuple[TokenStep, ...]:
+    """Read `logprobs` of a chat choice or delta; what cannot be read is left out."""
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        return ()
+    return tuple(chat_step(entry) for entry in content if is_entry(entry))
+
+
+def is_entry(entry: object) -> bool:
+    """Return True for an object that carries a log probability, be it null."""
+    return isinstance(entry, Mapping) and "logprob" in entry
+
+
+def chat_step(entry: Mapping[str, Any]) -> TokenStep:
+    """Read one entry of a chat choice."""
+    top = entry.get("top_logprobs") or ()
+    return TokenStep(
+        str(entry.get("token", "")),
+        entry["logprob"],
+        tuple([candidate.get("logprob") for candidate in top]),
+    )
+
+
+def steps_of_completion(logprobs: object, top_k: int | None = None) -> tuple[TokenStep, ...]:
+    """Read `logprobs` of a completion choice; `top_k` is how many the request asked for.
+
+    The entries are keyed by text, so ids that decode alike collide and one of them is lost.
+    """
+    if not isinstance(logprobs, Mapping):
+        return ()
+    tokens = logprobs.get("tokens") or ()
+    chosen = logprobs.get("token_logprobs") or ()
+    tops = logprobs.get("top_logprobs") or (None,) * len(chosen)
+    texts = [*tokens, *([""] * (len(chosen) - len(tokens)))]
+    return tuple(
+        completion_step(text, logprob, top, top_k)
+        for text, logprob, top in zip(texts, chosen, tops, strict=False)
+    )
+
+
+def completion_step(text: object, logprob: Any, top: object, top_k: int | None) -> TokenStep:
+    """Read one step of a completion choice."""
+    if not isinstance(top, Mapping):
+        return TokenStep(str(text), logprob)
+    whole = top_k is None or len(top) >= top_k
+    complete = whole and not any(LOST in key or not key for key in top)
+    return TokenStep(str(text), logprob, tuple(top.values()), complete)
