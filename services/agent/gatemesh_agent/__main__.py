@@ -100,6 +100,8 @@ def main() -> int:
     try:
         settings = load_settings(AgentSettings)
         configure_logging(APP_ID, settings.log_level)
+        # A broker that is away would be a line per try; our own events say it.
+        logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
         uvloop.run(serve(settings))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")

@@ -27,14 +27,19 @@ REQUEST_ID_FORM = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 def passing(headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str) -> CIMultiDict[str]:
-    """Return the end-to-end headers in their order, repeated ones too, but for those named."""
+    """Return the end-to-end headers in their order, repeated ones too, but for those named.
+
+    A repeated name is spelled as it was the first time.
+    """
     connection = headers.get("Connection", "")
     dropped = HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}
     dropped |= {name.lower() for name in without}
     kept: CIMultiDict[str] = CIMultiDict()
+    spelled: dict[str, str] = {}
     for name, value in headers.items():
         if name.lower() not in dropped:
-            kept.add(name, value)
+            # aiohttp sends only the last of two that differ in case alone.
+            kept.add(spelled.setdefault(name.lower(), name), value)
     return kept
 
 

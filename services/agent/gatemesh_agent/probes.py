@@ -29,6 +29,7 @@ from gatemesh_common.messages import (
     Reason,
     RoutedInstance,
     Verdict,
+    new_message_id,
 )
 
 log = logging.getLogger(__name__)
@@ -134,6 +135,7 @@ class Prober:
         self, instance: RoutedInstance, ticket: ProbeTicket, result: Result, took_s: float
     ) -> Verdict:
         return Verdict(
+            message_id=new_message_id(),
             timestamp=self._clock(),
             instance_id=instance.instance_id,
             pool=self._pool,

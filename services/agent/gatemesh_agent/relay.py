@@ -75,7 +75,8 @@ class Relay:
         if failure.cause == "unreachable":
             self._router.shun(passage.tried[-1], time.monotonic())
             return True
-        return passage.order.method in REPEATABLE
+        # A body that streams through cannot be sent twice.
+        return passage.order.method in REPEATABLE and passage.order.body is None
 
     def _reject(
         self,

@@ -17,6 +17,7 @@ from gatemesh_common.messages import (
     RequestRejected,
     RoutedInstance,
     Verdict,
+    new_message_id,
 )
 
 
@@ -99,6 +100,7 @@ class Reporter:
         details: Mapping[str, Any],
     ) -> Verdict:
         return Verdict(
+            message_id=new_message_id(),
             timestamp=self._clock(),
             traceparent=origin.traceparent,
             instance_id=life.instance_id,

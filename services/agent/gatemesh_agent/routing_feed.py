@@ -57,7 +57,8 @@ class RoutingFeed:
             try:
                 await self._follow(amqp_url)
             except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
-                log.warning("routing_feed_away", extra={"error": type(error).__name__})
+                extra = {"error": type(error).__name__, "version": self._router.view.version}
+                log.warning("routing_feed_away", extra=extra)
             await asyncio.sleep(RECONNECT_S)
 
     async def receive(self, body: bytes) -> None:

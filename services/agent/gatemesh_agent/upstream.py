@@ -1,6 +1,7 @@
 """The agent's side towards the engines: one connection pool, and a deadline on every wait."""
 
 import asyncio
+import io
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from gatemesh_agent.errors import InstanceFailedError, InstanceSilentError, Stre
 from gatemesh_agent.settings import AgentSettings
 
 NO_AUTOMATIC_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+LARGE_BODY_BYTES = 2**19
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ class Upstream:
                     order.method,
                     url,
                     headers=order.headers,
-                    data=order.body,
+                    data=sendable(order.body),
                     skip_auto_headers=NO_AUTOMATIC_HEADERS,
                     allow_redirects=False,
                 )
@@ -155,6 +158,12 @@ class Upstream:
             if isinstance(error, TimeoutError):
                 raise InstanceSilentError(self._patience.first_byte_s) from error
             raise InstanceFailedError("broken", "broke the connection before its answer") from error
+
+
+def sendable(body: Any) -> Any:
+    """Return a body as it is sent: a large one piece by piece, so that others get their turn."""
+    large = isinstance(body, bytes) and len(body) > LARGE_BODY_BYTES
+    return io.BytesIO(body) if large else body
 
 
 def open_session(settings: AgentSettings) -> aiohttp.ClientSession:
