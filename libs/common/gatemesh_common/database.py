@@ -1,13 +1,15 @@
 """The database as services meet it: one way to open it, and faults told apart by what helps."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
+import psycopg
+from psycopg import sql
 from sqlalchemy.exc import (
     DBAPIError,
     InterfaceError,
     OperationalError,
-    ProgrammingError,
     StatementError,
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -61,36 +63,60 @@ async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     try:
         async with engine.begin() as connection:
             yield connection
-    except (DBAPIError, StatementError, PoolTimeoutError) as error:
+    except (StatementError, PoolTimeoutError, psycopg.Error) as error:
         raise as_ours(error) from error
 
 
-def as_ours(error: DBAPIError | StatementError | PoolTimeoutError) -> GatemeshError:
+async def copy_rows(
+    connection: AsyncConnection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert many rows in one stream, in the connection's transaction; JSON must be wrapped."""
+    raw = await connection.get_raw_connection()
+    driver = raw.driver_connection
+    if not isinstance(driver, psycopg.AsyncConnection):
+        raise TypeError("COPY needs psycopg")
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, names))
+    )
+    async with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            await copy.write_row(row)
+
+
+Fault = StatementError | PoolTimeoutError | psycopg.Error
+
+
+def as_ours(error: Fault) -> GatemeshError:
     """Return the fault of the database as one of our errors."""
     if is_passing(error):
         return DatabaseUnavailableError(f"database: {fault_name(error)}")
     return DataRefusedError(f"the database refuses it: {fault_name(error)}")
 
 
-def is_passing(error: DBAPIError | StatementError | PoolTimeoutError) -> bool:
+def is_passing(error: Fault) -> bool:
     """True when time, or whoever looks after the database, makes it go away."""
-    if isinstance(error, (OperationalError, InterfaceError, PoolTimeoutError)):
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
-    if not isinstance(error, DBAPIError):
-        return False
     state = sqlstate(error)
-    undefined = isinstance(error, ProgrammingError) and state in SCHEMA_FAULTS
-    return error.connection_invalidated or undefined or state == READ_ONLY
+    return isinstance(error, PASSING) or state in SCHEMA_FAULTS or state == READ_ONLY
 
 
-def sqlstate(error: DBAPIError) -> str:
+PASSING = (
+    OperationalError,
+    InterfaceError,
+    PoolTimeoutError,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+)
+
+
+def sqlstate(error: Fault) -> str:
     """Return the five signs by which the server names a fault, or nothing."""
-    return str(getattr(error.orig, "sqlstate", None) or "")
+    origin = error.orig if isinstance(error, StatementError) else error
+    return (origin.sqlstate or "") if isinstance(origin, psycopg.Error) else ""
 
 
-def fault_name(error: DBAPIError | StatementError | PoolTimeoutError) -> str:
+def fault_name(error: Fault) -> str:
     """Name a fault without repeating data: its class and the server's code."""
     origin = error.orig if isinstance(error, StatementError) else None
-    name = type(origin or error).__name__
-    state = sqlstate(error) if isinstance(error, DBAPIError) else ""
-    return f"{name} {state}".rstrip()
+    return f"{type(origin or error).__name__} {sqlstate(error)}".rstrip()

@@ -3,8 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Column, DateTime, MetaData, Table, Text, delete
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Column, DateTime, MetaData, Table, Text, delete, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 METADATA = MetaData()
@@ -17,6 +16,12 @@ INBOX = Table(
     Column("seen_at", DateTime(timezone=True), nullable=False, index=True),
 )
 
+SEE = text(
+    "INSERT INTO inbox (queue, message_id, seen_at) "
+    "SELECT :queue, unnest(CAST(:ids AS text[])), :now ON CONFLICT DO NOTHING RETURNING message_id"
+)
+"""One statement and one array, whatever the number of ids."""
+
 
 async def first_seen(
     connection: AsyncConnection, queue: str, message_ids: Collection[str], now: datetime
@@ -27,12 +32,9 @@ async def first_seen(
     """
     if not message_ids:
         return set()
-    rows = [
-        {"queue": queue, "message_id": message_id, "seen_at": now}
-        for message_id in sorted(set(message_ids))
-    ]
-    statement = insert(INBOX).values(rows).on_conflict_do_nothing().returning(INBOX.c.message_id)
-    return set((await connection.execute(statement)).scalars())
+    # In one order, so that two readers of the same messages never wait in a circle.
+    known = {"queue": queue, "ids": sorted(set(message_ids)), "now": now}
+    return set((await connection.execute(SEE, known)).scalars())
 
 
 async def forget_before(connection: AsyncConnection, moment: datetime) -> int:

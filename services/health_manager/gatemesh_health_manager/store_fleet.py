@@ -3,8 +3,9 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import RowMapping, Table, bindparam, select, update
+from sqlalchemy import RowMapping, Select, Table, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -56,22 +57,43 @@ async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[
     return dict((await connection.execute(query)).tuples().all())
 
 
-async def lock_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> Fleet:
-    """Lock some pools whole; one that is not there yet is made.
+def locking(pools: Collection[str] | None = None) -> Select[Any]:
+    """Return the query that locks pools, all or some, in order of their names.
 
-    Pools are locked in order of their names, so that two transactions never wait in a circle.
+    In one order, so that two transactions never wait in a circle.
     """
-    fleet = Fleet(policy, (), ())
-    for pool in sorted(pools):
-        await lock_pool(connection, fleet, pool)
+    query = select(POOLS).order_by(POOLS.c.pool).with_for_update()
+    return query if pools is None else query.where(POOLS.c.pool.in_(sorted(pools)))
+
+
+async def lock_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> Fleet:
+    """Lock some pools whole; one that is not there yet is made."""
+    rows = (await connection.execute(locking(pools))).mappings().all()
+    missing = set(pools) - {row["pool"] for row in rows}
+    if missing:
+        await _make_pools(connection, policy, missing)
+        rows = (await connection.execute(locking(pools))).mappings().all()
+    fleet = Fleet(policy, map(_pool, rows), ())
     await _read_instances(connection, fleet, lock=True)
     return fleet
 
 
+async def _make_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> None:
+    fresh = [
+        {
+            "pool": pool,
+            "routing_version": 0,
+            "paused": False,
+            "half_life_s": policy.for_pool(pool).score.half_life_s,
+        }
+        for pool in sorted(pools)
+    ]
+    await insert_rows(connection, POOLS, fresh)
+
+
 async def lock_all(connection: AsyncConnection, policy: Policy) -> Fleet:
     """Lock every pool."""
-    query = select(POOLS).order_by(POOLS.c.pool).with_for_update()
-    fleet = Fleet(policy, [_pool(row) for row in (await connection.execute(query)).mappings()], ())
+    fleet = Fleet(policy, map(_pool, (await connection.execute(locking())).mappings()), ())
     await _read_instances(connection, fleet, lock=True)
     return fleet
 
@@ -84,19 +106,6 @@ async def read_all(connection: AsyncConnection, policy: Policy) -> Fleet:
     fleet = Fleet(policy, [_pool(row) for row in rows], ())
     await _read_instances(connection, fleet, lock=False)
     return fleet
-
-
-async def lock_pool(connection: AsyncConnection, fleet: Fleet, pool: str) -> None:
-    """Lock one pool, which is made if need be, and put it into the fleet."""
-    query = select(POOLS).where(POOLS.c.pool == pool).with_for_update()
-    row = (await connection.execute(query)).mappings().first()
-    if row is None:
-        half_life_s = fleet.policy.for_pool(pool).score.half_life_s
-        fresh = {"pool": pool, "routing_version": 0, "paused": False, "half_life_s": half_life_s}
-        await connection.execute(insert(POOLS).values(fresh).on_conflict_do_nothing())
-        row = (await connection.execute(query)).mappings().one()
-    fleet.pools[pool] = _pool(row)
-    fleet.loaded[pool] = fleet.pools[pool]
 
 
 def _pool(row: RowMapping) -> PoolRecord:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from psycopg.types.json import Jsonb
 from sqlalchemy import RowMapping
 
 from gatemesh_common.messages import (
@@ -185,34 +186,65 @@ def command_end_row(end: CommandEnd, now: datetime) -> Row:
     }
 
 
-def verdict_row(verdict: Verdict, record: InstanceRecord, now: datetime) -> Row:
-    """Return the row of a verdict; one without incarnation or pool takes on the present ones."""
+VERDICT_NAMES = (
+    "message_id",
+    "instance_id",
+    "pool",
+    "incarnation",
+    "request_id",
+    "check_level",
+    "outcome",
+    "reason",
+    "hard",
+    "score",
+    "threshold",
+    "type",
+    "model_version",
+    "choice",
+    "prompt_key",
+    "tenant",
+    "decoding",
+    "gate_version",
+    "span",
+    "details",
+    "timestamp",
+    "counted_at",
+    "received_at",
+)
+
+
+def verdict_values(verdict: Verdict, record: InstanceRecord, now: datetime) -> tuple[Any, ...]:
+    """Return a verdict's values in order of `VERDICT_NAMES`.
+
+    One without incarnation or pool takes on the present ones.
+    """
     named = verdict.incarnation
-    return {
-        "message_id": verdict.message_id,
-        "instance_id": verdict.instance_id,
-        "pool": record.pool,
-        "incarnation": record.incarnation if named is None else named,
-        "request_id": storable(verdict.request_id),
-        "check_level": verdict.check_level.value,
-        "outcome": verdict.outcome.value,
-        "reason": verdict.reason.value,
-        "hard": verdict.hard,
-        "score": verdict.score,
-        "threshold": verdict.threshold,
-        "type": storable(verdict.type),
-        "model_version": storable(verdict.model_version),
-        "choice": verdict.choice,
-        "prompt_key": storable(prompt_key(verdict)),
-        "tenant": storable(verdict.tenant),
-        "decoding": verdict.decoding.value,
-        "gate_version": storable(verdict.gate_version),
-        "span": verdict.span.model_dump(exclude_none=True) if verdict.span else None,
-        "details": storable(verdict.details),
-        "timestamp": verdict.timestamp,
-        "counted_at": evidence_time(verdict, now),
-        "received_at": now,
-    }
+    span = verdict.span.model_dump(exclude_none=True) if verdict.span else None
+    return (
+        verdict.message_id,
+        verdict.instance_id,
+        record.pool,
+        record.incarnation if named is None else named,
+        storable(verdict.request_id),
+        verdict.check_level.value,
+        verdict.outcome.value,
+        verdict.reason.value,
+        verdict.hard,
+        verdict.score,
+        verdict.threshold,
+        storable(verdict.type),
+        storable(verdict.model_version),
+        verdict.choice,
+        storable(prompt_key(verdict)),
+        storable(verdict.tenant),
+        verdict.decoding.value,
+        storable(verdict.gate_version),
+        None if span is None else Jsonb(span),
+        Jsonb(storable(verdict.details)),
+        verdict.timestamp,
+        evidence_time(verdict, now),
+        now,
+    )
 
 
 def report_row(report: CommandReport) -> Row:

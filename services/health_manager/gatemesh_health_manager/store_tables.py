@@ -59,22 +59,6 @@ INSTANCES = Table(
     Column("weight", Float),
 )
 
-VERDICTS = Table(
-    "verdicts",
-    METADATA,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    *_text("message_id", "instance_id", "pool", "request_id", "check_level", "outcome", "reason"),
-    *_text("type", "model_version", "prompt_key", "tenant", "decoding", "gate_version"),
-    *_moment("timestamp", "counted_at", "received_at"),
-    Column("incarnation", Integer),
-    Column("hard", Boolean),
-    Column("score", Float),
-    Column("threshold", Float),
-    Column("choice", Integer),
-    Column("span", JSONB(none_as_null=True)),
-    Column("details", JSONB),
-)
-
 INCIDENTS = Table(
     "incidents",
     METADATA,

@@ -1,21 +1,45 @@
 """Verdicts in the database: inserted in bulk, counted by index over one window."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gatemesh_common.database import copy_rows
 from gatemesh_common.messages import Verdict
 from gatemesh_health_manager.conditions import counts_for_a
 from gatemesh_health_manager.facts import Facts, Failure, densest_window, evidence_time
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
-from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import InstanceRecord
-from gatemesh_health_manager.store_rows import verdict_row
-from gatemesh_health_manager.store_tables import VERDICTS
+from gatemesh_health_manager.policy import ConditionA, Policy
+from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
+
+# Of the copies of one prompt within one window's length, the first and the last few stand for all
+# of them: whatever window holds one between holds those before it or those after it. So the rows
+# that are read are bounded by prompts, not by the rate of failures.
+WINDOW = text(
+    """
+    SELECT instance_id, counted_at, prompt_key, fresh FROM (
+        SELECT instance_id, counted_at, prompt_key, received_at = :now AS fresh,
+            row_number() OVER (copies ORDER BY counted_at, id) AS first,
+            row_number() OVER (copies ORDER BY counted_at DESC, id DESC) AS last
+        FROM (
+            SELECT v.id, v.instance_id, v.counted_at, v.received_at, v.prompt_key,
+                floor(extract(epoch FROM v.counted_at) / :window_s) AS stretch
+            FROM unnest(CAST(:names AS text[]), CAST(:lives AS int[]),
+                CAST(:since AS timestamptz[]), CAST(:until AS timestamptz[]))
+                AS w (name, life, since, until)
+            JOIN verdicts v ON v.instance_id = w.name AND v.incarnation = w.life
+                AND v.counted_at >= w.since AND v.counted_at <= w.until
+                AND v.outcome = 'failed' AND v.check_level = ANY(CAST(:levels AS text[]))
+        ) AS wanted
+        WINDOW copies AS (PARTITION BY instance_id, prompt_key, stretch)
+    ) AS numbered
+    WHERE fresh OR first <= :per_prompt OR last <= :per_prompt"""
+)
 
 
 async def insert_and_count(
@@ -26,19 +50,19 @@ async def insert_and_count(
     now: datetime,
 ) -> dict[str, Facts]:
     """Insert verdicts and return the densest window around them, for instances where it matters."""
-    if not verdicts:
-        return {}
-    rows = [verdict_row(verdict, fleet.records[verdict.instance_id], now) for verdict in verdicts]
-    await connection.execute(insert(VERDICTS), rows)
-    return {
-        instance_id: await count_window(connection, policy, fleet.records[instance_id], fresh, now)
-        for instance_id, fresh in counted(policy, fleet, verdicts).items()
-    }
+    rows = (verdict_values(each, fleet.records[each.instance_id], now) for each in verdicts)
+    if verdicts:
+        await copy_rows(connection, "verdicts", VERDICT_NAMES, rows)
+    facts: dict[str, Facts] = {}
+    for pool, fresh in counted(policy, fleet, verdicts).items():
+        rule = policy.for_pool(pool).condition_a
+        facts |= await count_windows(connection, rule, fleet, fresh, now)
+    return facts
 
 
 def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
-    """Return the verdicts that condition A may be broken by, of instances it can still act on."""
-    by_instance: dict[str, list[Verdict]] = defaultdict(list)
+    """Return the verdicts by which condition A may act now, by pool."""
+    by_pool: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         record = fleet.records[verdict.instance_id]
         rule = policy.for_pool(record.pool).condition_a
@@ -48,33 +72,50 @@ def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> dict[s
             and counts_for_a(verdict, rule)
             and is_failure_of_present_life(record, verdict)
         ):
-            by_instance[verdict.instance_id].append(verdict)
-    return by_instance
+            by_pool[record.pool].append(verdict)
+    return by_pool
 
 
-async def count_window(
+async def count_windows(
     connection: AsyncConnection,
-    policy: Policy,
-    record: InstanceRecord,
+    rule: ConditionA,
+    fleet: Fleet,
     fresh: Sequence[Verdict],
     now: datetime,
-) -> Facts:
-    """Return the densest window that holds one of the fresh failures."""
-    rule = policy.for_pool(record.pool).condition_a
+) -> dict[str, Facts]:
+    """Return for each instance of one pool the densest window that holds a fresh failure."""
+    failures: dict[str, list[Failure]] = defaultdict(list)
+    query = window_query(rule, fleet, fresh, now)
+    for instance_id, at, prompt, is_fresh in (await connection.execute(WINDOW, query)).tuples():
+        failures[instance_id].append(Failure(at, prompt, is_fresh))
+    return {
+        instance_id: densest_window(found, rule.window_s, rule.max_per_prompt, rule.min_prompts)
+        for instance_id, found in failures.items()
+    }
+
+
+def window_query(
+    rule: ConditionA, fleet: Fleet, fresh: Sequence[Verdict], now: datetime
+) -> Mapping[str, Any]:
+    """Return the parameters of the one statement that reads every window."""
     span = timedelta(seconds=rule.window_s)
-    moments = [evidence_time(verdict, now) for verdict in fresh]
-    query = select(VERDICTS.c.counted_at, VERDICTS.c.prompt_key, VERDICTS.c.message_id).where(
-        VERDICTS.c.instance_id == record.instance_id,
-        VERDICTS.c.incarnation == record.incarnation,
-        VERDICTS.c.outcome == "failed",
-        VERDICTS.c.check_level.in_([level.value for level in rule.levels]),
-        VERDICTS.c.counted_at.between(min(moments) - span, max(moments) + span),
-    )
-    if record.evidence_since is not None:
-        query = query.where(VERDICTS.c.counted_at > record.evidence_since)
-    ids = {verdict.message_id for verdict in fresh}
-    failures = [
-        Failure(at, prompt, message_id in ids)
-        for at, prompt, message_id in (await connection.execute(query)).tuples()
-    ]
-    return densest_window(failures, rule.window_s, rule.max_per_prompt, rule.min_prompts)
+    moments: dict[str, list[datetime]] = defaultdict(list)
+    for verdict in fresh:
+        moments[verdict.instance_id].append(evidence_time(verdict, now))
+    records = [fleet.records[name] for name in moments]
+    after = timedelta(microseconds=1)
+    return {
+        "names": list(moments),
+        "lives": [record.incarnation for record in records],
+        "since": [
+            max(min(moments[record.instance_id]) - span, record.evidence_since + after)
+            if record.evidence_since
+            else min(moments[record.instance_id]) - span
+            for record in records
+        ],
+        "until": [max(found) + span for found in moments.values()],
+        "levels": sorted(level.value for level in rule.levels),
+        "now": now,
+        "window_s": rule.window_s,
+        "per_prompt": rule.max_per_prompt,
+    }

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, StatementError
+from sqlalchemy.exc import StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -51,7 +51,7 @@ class Leadership:
         async with self._asking:
             try:
                 return await self._try()
-            except (DBAPIError, StatementError, PoolTimeoutError) as error:
+            except (StatementError, PoolTimeoutError) as error:
                 await self._leave()
                 raise as_ours(error) from error
 

@@ -1,0 +1,96 @@
+"""The wiring: each queue's messages find their way into the store."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from faststream import AckPolicy
+from faststream.rabbit import RabbitBroker, RabbitRouter, TestRabbitBroker
+
+from gatemesh_common.broker import WORK_QUEUES, topic
+from gatemesh_common.messages import (
+    Action,
+    InstanceObserved,
+    Message,
+    RequestRejected,
+    StepFinished,
+    TelemetryWindow,
+)
+from gatemesh_health_manager.batcher import Batcher
+from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.subscribers import (
+    QUEUES,
+    event_router,
+    record_router,
+    verdict_router,
+)
+
+from .samples import NOW, asked, at, report, seen, verdict
+
+
+class Kept:
+    """Keeps what would be stored, with the way it came."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, Message]] = []
+
+    async def apply_event(self, queue: str, event: Message) -> None:
+        """Keep a report or an observation."""
+        self.messages.append((queue, event))
+
+    apply_request = apply_event
+
+    async def submit(self, message: Message) -> None:
+        """Keep what goes through a batcher."""
+        self.messages.append(("batch", message))
+
+
+def routers(kept: Kept) -> Sequence[RabbitRouter]:
+    """Return every router of the manager over one keeper."""
+    batcher = cast(Batcher[Any], kept)
+    return (
+        verdict_router(batcher),
+        event_router(cast(Store, kept)),
+        record_router(batcher, batcher, batcher),
+    )
+
+
+COMMON: dict[str, Any] = {"timestamp": NOW, "instance_id": "e", "pool": "p", "incarnation": 1}
+MESSAGES: list[Message] = [
+    verdict(),
+    report(Action.DRAIN),
+    seen(),
+    asked("drain"),
+    StepFinished(**COMMON, command_id="c", step="stopped"),
+    TelemetryWindow(**COMMON, agent_id="a", window_start=NOW, window_end=at(1)),
+    RequestRejected(**COMMON, agent_id="a", request_id="r", cause="draining"),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda it: type(it).__name__)
+async def test_a_message_reaches_the_store_once(message: Message) -> None:
+    """Whatever words its key ends with."""
+    kept = Kept()
+    broker = RabbitBroker()
+    for router in routers(kept):
+        broker.include_router(router)
+    async with TestRabbitBroker(broker):
+        await broker.publish(
+            message.model_dump(mode="json"), message.key(), exchange=topic(message.exchange)
+        )
+    [(_, got)] = kept.messages
+    assert got == message
+
+
+def test_every_subscriber_acknowledges_after_the_commit() -> None:
+    """And rejects what fails, so that the broker keeps it."""
+    subscribers = [s for router in routers(Kept()) for s in router.subscribers]
+    assert len(subscribers) == len(QUEUES)
+    assert {s.ack_policy for s in subscribers} == {AckPolicy.REJECT_ON_ERROR}
+
+
+def test_every_queue_of_the_manager_is_read() -> None:
+    """None of them fills up."""
+    named = {queue for queue in WORK_QUEUES if queue.name.startswith("health_manager.")}
+    assert set(QUEUES) == named
+    assert InstanceObserved in {type(message) for message in MESSAGES}

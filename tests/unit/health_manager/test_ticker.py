@@ -1,0 +1,88 @@
+"""Who leads, ticks; a passing fault costs one round."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
+
+from gatemesh_common.errors import DatabaseUnavailableError
+from gatemesh_common.messages import RoutingTable
+from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.ticker import Leadership, Ticker
+
+from .samples import NOW
+
+TABLE = RoutingTable(timestamp=NOW, pool="default", version=3, instances=())
+
+
+class Parts:
+    """Stands for store, broker and lock; fails a few times if told so."""
+
+    def __init__(self, *, leads: bool = True, faults: int = 0) -> None:
+        self.leads = leads
+        self.faults = faults
+        self.done: list[str] = []
+        self.ticked = asyncio.Event()
+
+    async def held(self) -> bool:
+        """Tell whether this one leads."""
+        return self.leads
+
+    async def tick(self) -> None:
+        """Count a tick."""
+        if self.faults:
+            self.faults -= 1
+            raise DatabaseUnavailableError("away")
+        self.done.append("tick")
+        self.ticked.set()
+
+    async def routing_tables(self) -> list[RoutingTable]:
+        """Return one table."""
+        return [TABLE]
+
+    async def publish(self, message: Any) -> None:
+        """Count a table."""
+        self.done.append(f"{message.pool} {message.version}")
+
+    async def forget_inbox(self, older_than: timedelta) -> int:
+        """Count a clean-up."""
+        self.done.append(f"forget {older_than}")
+        return 0
+
+
+def ticker(parts: Parts) -> Ticker:
+    """Return a ticker of these parts."""
+    return Ticker(cast(Store, parts), cast(Publisher, parts), cast(Leadership, parts), tick_s=0.001)
+
+
+async def test_the_leader_ticks_and_repeats() -> None:
+    """Deadlines and routing tables."""
+    parts = Parts()
+    await ticker(parts).tick()
+    await ticker(parts).beat()
+    await ticker(parts).clean()
+    assert parts.done == ["tick", "default 3", "forget 3 days, 0:00:00"]
+
+
+async def test_the_others_do_nothing() -> None:
+    """With two managers only one ticks."""
+    parts = Parts(leads=False)
+    await ticker(parts).tick()
+    await ticker(parts).beat()
+    assert parts.done == []
+
+
+async def until_ticked(parts: Parts, run: Callable[[], Any]) -> None:
+    """Run until the first tick."""
+    task = asyncio.create_task(run())
+    await asyncio.wait_for(parts.ticked.wait(), 10)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_passing_fault_costs_one_round() -> None:
+    """The next one comes."""
+    parts = Parts(faults=2)
+    await until_ticked(parts, ticker(parts).run)
+    assert "tick" in parts.done
