@@ -65,10 +65,15 @@ def choose(
     in_flight: Mapping[str, int],
     rng: Random,
 ) -> RoutedInstance | None:
-    """Return the least loaded candidate for its weight; chance decides between equals."""
+    """Return the least loaded candidate for its weight; between equals chance decides by weight.
+
+    So an instance with a lower weight gets its share of a quiet pool, too: one that got nothing
+    would neither be convicted nor cleared. Source of the draw: Efraimidis and Spirakis 2006.
+    """
 
     def load(instance: RoutedInstance) -> tuple[float, float]:
-        return (in_flight.get(instance.instance_id, 0) + 1) / instance.weight, rng.random()
+        busy = in_flight.get(instance.instance_id, 0) / instance.weight
+        return busy, -(rng.random() ** (1 / instance.weight))
 
     return min(candidates, key=load, default=None)
 
