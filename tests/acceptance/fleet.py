@@ -82,19 +82,19 @@ class Fleet:
         return [str(row["action"]) for row in self.rows(query, since=since, instance=instance)]
 
     def is_settled(self) -> bool:
-        """Tell whether every instance is healthy and no incident or command is open."""
-        healthy = "SELECT count(*) FROM instance_health_v1 WHERE state = 'healthy'"
+        """Tell whether every instance serves and no incident or command is open."""
+        serving = "SELECT count(*) FROM instance_health_v1 WHERE in_rotation"
         incidents = "SELECT count(*) FROM incidents_v1 WHERE ended_at IS NULL"
         commands = "SELECT count(*) FROM commands_v1 WHERE ended_at IS NULL"
         return (
-            self.count(healthy) == len(self.plan.engines)
+            self.count(serving) == len(self.plan.engines)
             and self.count(incidents) == 0
             and self.count(commands) == 0
         )
 
     async def settled(self) -> None:
         """Wait until the stack is at rest."""
-        await until(self.is_settled, "every instance healthy, nothing open", LOOP_DEADLINE_S)
+        await until(self.is_settled, "every instance in rotation, nothing open", LOOP_DEADLINE_S)
 
     async def repaired(self, instance: str, since: datetime) -> None:
         """Wait until an instance was restarted, is back, and the stack is at rest."""
