@@ -27,6 +27,7 @@ from gatemesh_agent.suite import load_suite
 from gatemesh_agent.telemetry import Telemetry
 from gatemesh_agent.upstream import Upstream, open_session, patience_of
 from gatemesh_common.clock import utc_now
+from gatemesh_common.errors import SettingsError
 from gatemesh_common.publisher import Publisher
 
 APP_ID = "agent"
@@ -179,7 +180,11 @@ def routing_path(settings: AgentSettings) -> Path:
 
 @asynccontextmanager
 async def listening(agent: Agent) -> AsyncIterator[str]:
-    """Serve clients while the block runs; hand out the address. Running requests may end."""
+    """Serve clients while the block runs; hand out the address. Running requests may end.
+
+    Raises:
+        SettingsError: the address cannot be bound.
+    """
     settings = agent.settings
     server = web.Server(
         agent.proxy.handle,
@@ -192,7 +197,13 @@ async def listening(agent: Agent) -> AsyncIterator[str]:
     await runner.setup()
     try:
         site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            raise SettingsError(
+                f"{settings.host}:{settings.port} cannot be bound ({error.strerror}); set another "
+                "GATEMESH_AGENT_PORT or GATEMESH_AGENT_HOST"
+            ) from error
         host, port = runner.addresses[0][:2]
         yield f"http://{host}:{port}"
     finally:
