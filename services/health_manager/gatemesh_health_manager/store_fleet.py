@@ -54,7 +54,7 @@ async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[
     query = select(INSTANCES.c.instance_id, INSTANCES.c.pool).where(
         INSTANCES.c.instance_id.in_(sorted(names))
     )
-    return dict((await connection.execute(query)).tuples().all())
+    return {row.instance_id: row.pool for row in await connection.execute(query)}
 
 
 def locking(pools: Collection[str] | None = None) -> Select[Any]:

@@ -86,7 +86,7 @@ async def count_windows(
     """Return for each instance of one pool the densest window that holds a fresh failure."""
     failures: dict[str, list[Failure]] = defaultdict(list)
     query = window_query(rule, fleet, fresh, now)
-    for instance_id, at, prompt, is_fresh in (await connection.execute(WINDOW, query)).tuples():
+    for instance_id, at, prompt, is_fresh in await connection.execute(WINDOW, query):
         failures[instance_id].append(Failure(at, prompt, is_fresh))
     return {
         instance_id: densest_window(found, rule.window_s, rule.max_per_prompt, rule.min_prompts)

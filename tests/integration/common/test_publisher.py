@@ -95,3 +95,10 @@ async def test_many_at_once_share_one_channel(
     many = [VERDICT.model_copy(update={"message_id": str(n)}) for n in range(200)]
     await asyncio.gather(*(publisher.publish(verdict) for verdict in many))
     assert await depth(channel, VERDICTS.name) == 200
+
+
+async def test_nobody_listens() -> None:
+    """A refused connection is a passing fault at once."""
+    async with Publisher("amqp://guest:guest@127.0.0.1:1/", "test", deadline_s=5) as publisher:
+        with pytest.raises(BrokerUnavailableError):
+            await publisher.publish(VERDICT)

@@ -1,0 +1,146 @@
+"""Migrations on a real server: repeated, at once, without rights, and what readers may read."""
+
+import subprocess
+import sys
+import uuid
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from alembic import command
+from sqlalchemy import create_engine
+
+from gatemesh_common.errors import DatabaseUnavailableError
+from gatemesh_health_manager.migrate import config_for, find_migrations, head_version, upgrade
+from gatemesh_mesh.postgres import plain_url
+
+pytestmark = pytest.mark.integration
+FOLDER = find_migrations(None)
+
+
+def test_a_second_run_changes_nothing(fresh_database: str) -> None:
+    """Every deployment may run it."""
+    assert upgrade(fresh_database, FOLDER) == head_version(FOLDER)
+    assert upgrade(fresh_database, FOLDER) == head_version(FOLDER)
+
+
+def test_several_at_once_wait_for_each_other(fresh_database: str) -> None:
+    """Replicas that start together."""
+    program = [sys.executable, "-m", "gatemesh_health_manager", "migrate"]
+    environment = {"GATEMESH_DATABASE_URL": fresh_database, "PATH": ""}
+    running = [subprocess.Popen(program, env=environment) for _ in range(3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert upgrade(fresh_database, FOLDER) == head_version(FOLDER)
+
+
+def test_down_and_up_again(fresh_database: str) -> None:
+    """Each step can be undone."""
+    upgrade(fresh_database, FOLDER)
+    engine = create_engine(fresh_database)
+    with engine.connect() as connection:
+        config = config_for(FOLDER)
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+        connection.commit()
+    engine.dispose()
+    assert upgrade(fresh_database, FOLDER) == head_version(FOLDER)
+
+
+def test_readers_read_views_and_nothing_else(fresh_database: str) -> None:
+    """In every database of the server, though the role is the server's."""
+    upgrade(fresh_database, FOLDER)
+    with psycopg.connect(plain_url(fresh_database)) as connection:
+        names = connection.execute(
+            "SELECT viewname FROM pg_views WHERE schemaname = 'public'"
+        ).fetchall()
+        assert len(names) >= 8
+        connection.execute("SET ROLE gatemesh_reader")
+        for (name,) in names:
+            connection.execute(f"SELECT * FROM {name}".encode())  # noqa: S608 (our own views)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM verdicts")
+
+
+def test_a_user_without_rights_over_roles_is_told(
+    fresh_database: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The schema is there; who must make the role is in the log."""
+    name = f"owner_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(plain_url(fresh_database), autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'pw'".encode())
+        connection.execute(f"GRANT CREATE ON SCHEMA public TO {name}".encode())
+        renamed = rename_reader(connection, "gatemesh_reader", f"reader_{name}")
+    address = urlsplit(fresh_database)
+    url = address._replace(netloc=f"{name}:pw@{address.hostname}:{address.port}").geturl()
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "gatemesh_health_manager", "migrate"],
+            env={"GATEMESH_DATABASE_URL": url, "PATH": ""},
+            check=False,
+            timeout=60,
+        )
+        assert ended.returncode == 0
+        assert "lacks CREATEROLE" in capfd.readouterr().out
+    finally:
+        with psycopg.connect(plain_url(fresh_database), autocommit=True) as connection:
+            if renamed:
+                rename_reader(connection, f"reader_{name}", "gatemesh_reader")
+            connection.execute(f"DROP OWNED BY {name}".encode())
+            connection.execute(f"DROP ROLE {name}".encode())
+
+
+def rename_reader(connection: psycopg.Connection[tuple[object, ...]], old: str, new: str) -> bool:
+    """Rename the readers' role, which belongs to the whole server; False when it is not there."""
+    found = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [old]).fetchone()
+    if found:
+        connection.execute(f"ALTER ROLE {old} RENAME TO {new}".encode())
+    return found is not None
+
+
+def test_a_server_that_is_away_is_told_in_one_line() -> None:
+    """Not by a stack of Python."""
+    with pytest.raises(DatabaseUnavailableError):
+        upgrade("postgresql://nobody:pw@127.0.0.1:1/none", FOLDER)
+    ended = subprocess.run(
+        [sys.executable, "-m", "gatemesh_health_manager", "migrate"],
+        env={"GATEMESH_DATABASE_URL": "postgresql://nobody:pw@127.0.0.1:1/none", "PATH": ""},
+        check=False,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("cannot migrate: database: ")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "told"),
+    [
+        ([], {}, "GATEMESH_DATABASE_URL"),
+        (["mingle"], {}, "usage:"),
+        (
+            [],
+            {
+                "GATEMESH_DATABASE_URL": "postgresql://u:p@127.0.0.1:1/d",
+                "GATEMESH_HEALTH_MANAGER_POLICY_FILE": "not-there.toml",
+            },
+            "not-there.toml: cannot be read",
+        ),
+    ],
+)
+def test_a_start_that_cannot_be_ends_with_one_message(
+    arguments: list[str], environment: dict[str, str], told: str
+) -> None:
+    """Exit code 2: starting again cannot help."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "gatemesh_health_manager", *arguments],
+        env={"PATH": "", **environment},
+        check=False,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr

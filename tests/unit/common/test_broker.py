@@ -1,0 +1,57 @@
+"""The topology as data: no queue without a dead letter, a limit and a reader's exchange."""
+
+import pytest
+from faststream.rabbit import QueueType
+
+from gatemesh_common.broker import (
+    DELIVERY_LIMIT,
+    EXCHANGES,
+    WORK_QUEUES,
+    WorkQueue,
+    broadcast_queue,
+    queue_arguments,
+    topic,
+    work_queue,
+)
+from gatemesh_common.messages import DEAD, MESSAGES
+
+
+@pytest.mark.parametrize("queue", WORK_QUEUES, ids=lambda it: it.name)
+def test_a_work_queue_keeps_what_nobody_can_take(queue: WorkQueue) -> None:
+    """Quorum, delivery limit, dead letters under its own name."""
+    assert queue_arguments(queue.name) == {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": DELIVERY_LIMIT,
+        "x-dead-letter-exchange": DEAD,
+        "x-dead-letter-routing-key": queue.name,
+    }
+    assert queue.exchange in EXCHANGES
+
+
+def test_queue_names_are_distinct() -> None:
+    """One kind of reader each."""
+    assert len({queue.name for queue in WORK_QUEUES}) == len(WORK_QUEUES)
+
+
+def test_every_mandatory_message_has_a_queue() -> None:
+    """Or its publisher would be told that nobody reads it."""
+    bound = {(queue.exchange, queue.routing_key.removesuffix(".#")) for queue in WORK_QUEUES}
+    for kind in MESSAGES:
+        if kind.mandatory:
+            assert (kind.exchange, kind.routing_key) in bound or (kind.exchange, "#") in bound
+
+
+def test_readers_do_not_declare_work_queues() -> None:
+    """With least-privilege users only the topology step may."""
+    queue = work_queue(WORK_QUEUES[0])
+    assert (queue.declare, queue.durable) == (False, True)
+    assert queue.arguments["x-queue-type"] == QueueType.QUORUM.value
+    assert not topic("any").declare
+
+
+def test_a_broadcast_queue_lives_with_its_reader() -> None:
+    """And is bounded."""
+    queue = broadcast_queue("agent-0.routing", "routing.v1.#")
+    assert (queue.exclusive, queue.durable, queue.auto_delete) == (True, False, True)
+    assert queue.arguments is not None
+    assert queue.arguments["x-max-length"] == 10_000

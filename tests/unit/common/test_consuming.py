@@ -1,0 +1,84 @@
+"""Reasons for dead letters, and retrying what passes."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from gatemesh_common.consuming import reason_of, retry_passing_faults
+from gatemesh_common.errors import DatabaseUnavailableError, GatemeshError
+from gatemesh_common.messages import ActionRequest, Verdict
+
+
+def raised(body: object) -> ValidationError:
+    """Return the error of a wrong verdict."""
+    with pytest.raises(ValidationError) as caught:
+        Verdict.model_validate(body)
+    return caught.value
+
+
+def test_a_wrong_field_is_named_and_not_repeated() -> None:
+    """What a client wrote does not end in headers or logs."""
+    reason = reason_of(raised({"instance_id": ["my secret"], "request_id": "r"}))
+    assert "instance_id: Input should be a valid string" in reason
+    assert "timestamp: Field required" in reason
+    assert "secret" not in reason
+
+
+def test_a_rule_of_ours_is_told() -> None:
+    """Its words are ours."""
+    with pytest.raises(ValidationError) as caught:
+        ActionRequest.model_validate(
+            {"timestamp": "2026-05-01T12:00:00Z", "requested_by": "a", "action": "drain"}
+        )
+    assert "instance_id: required for action 'drain'" in reason_of(caught.value)
+
+
+def test_bad_json_is_told_by_its_place() -> None:
+    """And not by its content."""
+    with pytest.raises(json.JSONDecodeError) as caught:
+        json.loads('{"a": secret}')
+    assert reason_of(caught.value) == "body: no valid JSON, Expecting value at character 6"
+
+
+def test_bytes_that_are_no_text() -> None:
+    """Named by the encoding they are not of."""
+    with pytest.raises(UnicodeDecodeError) as caught:
+        b"\xff".decode()
+    assert reason_of(caught.value) == "body: no valid utf-8"
+
+
+def test_other_errors_are_named_by_class() -> None:
+    """Their texts may hold data; ours do not."""
+    assert reason_of(KeyError("secret")) == "KeyError"
+    assert reason_of(GatemeshError("told")) == "told"
+    assert len(reason_of(GatemeshError("x" * 5000))) == 1000
+
+
+class Flaky:
+    """Fails a few times, then works."""
+
+    def __init__(self, error: GatemeshError, times: int) -> None:
+        self.error = error
+        self.left = times
+
+    async def __call__(self) -> str:
+        """Fail or work."""
+        if self.left:
+            self.left -= 1
+            raise self.error
+        return "done"
+
+
+async def test_a_passing_fault_is_retried() -> None:
+    """Until it has passed."""
+    flaky = Flaky(DatabaseUnavailableError("away"), 3)
+    assert await retry_passing_faults(flaky, first_delay_s=0) == "done"
+
+
+async def test_another_fault_is_not() -> None:
+    """It would fail for ever."""
+    flaky = Flaky(GatemeshError("refused"), 1)
+    with pytest.raises(GatemeshError, match="refused"):
+        await retry_passing_faults(flaky, first_delay_s=0)
+    assert flaky.left == 0

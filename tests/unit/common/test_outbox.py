@@ -1,0 +1,21 @@
+"""What is left in the outbox is what would have been published."""
+
+from datetime import UTC, datetime, timedelta
+
+from gatemesh_common.messages import Verdict
+from gatemesh_common.outbox import outbox_row
+from gatemesh_common.publisher import envelope
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+VERDICT = Verdict(timestamp=NOW, instance_id="e", request_id="r", check_level="L1", pool="p")
+
+
+def test_a_row_holds_the_whole_envelope() -> None:
+    """The relay knows nothing of classes."""
+    later = NOW + timedelta(seconds=5)
+    row = outbox_row(VERDICT, later, "health_manager", NOW)
+    ready = envelope(VERDICT, "health_manager")
+    assert row["body"].encode() == ready.body
+    assert row["headers"] == ready.headers
+    assert (row["exchange"], row["routing_key"]) == ("vllm_health_alert", "verdict.v1.l1.p.e")
+    assert (row["created_at"], row["available_at"], row["mandatory"]) == (NOW, later, True)

@@ -1,0 +1,41 @@
+"""The envelope of a message; sending is tested on a real broker."""
+
+from datetime import UTC, datetime
+
+from aio_pika import DeliveryMode
+
+from gatemesh_common.messages import Verdict
+from gatemesh_common.publisher import Publisher, envelope
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+VERDICT = Verdict(timestamp=NOW, instance_id="e", request_id="r", check_level="L1")
+
+
+def test_an_envelope_can_be_read_without_our_code() -> None:
+    """CloudEvents-shaped headers, persistent, typed, timed."""
+    ready = envelope(VERDICT, "agent")
+    assert ready.headers == {
+        "cloudEvents:specversion": "1.0",
+        "cloudEvents:id": VERDICT.message_id,
+        "cloudEvents:type": "gatemesh.verdict.v1",
+        "cloudEvents:source": "/gatemesh/agent",
+        "cloudEvents:time": NOW.isoformat(),
+    }
+    assert (ready.type, ready.app_id) == ("Verdict", "agent")
+    assert (ready.content_type, ready.timestamp) == ("application/json", NOW)
+    assert ready.delivery_mode is DeliveryMode.PERSISTENT
+    assert b"null" not in ready.body
+
+
+def test_trace_context_travels() -> None:
+    """Where there is one."""
+    traced = VERDICT.model_copy(update={"traceparent": TRACE})
+    assert envelope(traced, "agent").headers["traceparent"] == TRACE
+
+
+async def test_closing_what_was_never_open() -> None:
+    """Is harmless, also twice."""
+    publisher = Publisher("amqp://guest:guest@127.0.0.1:1/", "test")
+    await publisher.close()
+    await publisher.close()

@@ -1,0 +1,47 @@
+"""The environment, read once, with errors that name the variable."""
+
+import pytest
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+from gatemesh_common.errors import SettingsError
+from gatemesh_common.settings import ServiceSettings, load_settings
+
+
+class SampleSettings(ServiceSettings):
+    """Settings of a service that is not there."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEMESH_SAMPLE_")
+
+    depth: int = Field(ge=1)
+
+
+def test_values_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shared ones by their own name, others under the service's prefix."""
+    monkeypatch.setenv("GATEMESH_SAMPLE_DEPTH", "3")
+    monkeypatch.setenv("GATEMESH_AMQP_URL", "amqp://u:secret@127.0.0.1:5672/v")
+    settings = load_settings(SampleSettings)
+    assert (settings.depth, settings.log_level) == (3, "INFO")
+    assert settings.amqp_url.endswith("/v")
+    assert "secret" not in repr(settings)
+
+
+def test_every_fault_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One try, one list; values are not repeated."""
+    monkeypatch.delenv("GATEMESH_SAMPLE_DEPTH", raising=False)
+    monkeypatch.setenv("GATEMESH_AMQP_URL", "http://u:secret@127.0.0.1/")
+    monkeypatch.setenv("GATEMESH_LOG_LEVEL", "LOUD")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(SampleSettings)
+    text = str(caught.value)
+    for variable in ("GATEMESH_SAMPLE_DEPTH", "GATEMESH_AMQP_URL", "GATEMESH_LOG_LEVEL"):
+        assert variable in text
+    assert "secret" not in text
+
+
+def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read once, passed down."""
+    monkeypatch.setenv("GATEMESH_SAMPLE_DEPTH", "3")
+    settings = load_settings(SampleSettings)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.depth = 4  # type: ignore[misc]
