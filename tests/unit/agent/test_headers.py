@@ -57,3 +57,9 @@ def test_trace_contexts() -> None:
     assert usable_traceparent("x" * 201) is None
     assert usable_traceparent("") is None
     assert usable_traceparent(None) is None
+
+
+def test_one_spelling_of_a_repeated_name() -> None:
+    """aiohttp would send only the last of two."""
+    headers = CIMultiDict([("X-A", "1"), ("x-a", "2")])
+    assert list(passing(headers).items()) == [("X-A", "1"), ("X-A", "2")]

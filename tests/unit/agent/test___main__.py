@@ -1,0 +1,35 @@
+"""The composition root, as far as nothing needs to run."""
+
+import asyncio
+
+import pytest
+
+from gatemesh_agent import __main__ as program
+
+
+def test_wrong_settings_end_it_with_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And one clean message."""
+    monkeypatch.setenv("GATEMESH_AGENT_PORT", "many")
+    assert program.main() == program.EXIT_SETTINGS
+    assert "GATEMESH_AGENT_PORT" in capsys.readouterr().err
+
+
+async def test_a_task_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traffic never waits for the mesh, and a fault nobody thought of must not end its helpers."""
+    monkeypatch.setattr(program, "AGAIN_S", 0.0)
+    runs = 0
+    enough = asyncio.Event()
+
+    async def fail() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 3:
+            enough.set()
+        raise KeyError
+
+    task = asyncio.create_task(program.keep_running(fail))
+    await asyncio.wait_for(enough.wait(), 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,236 @@
+"""Judges conclude once for each gate of each choice."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gatemesh_agent.gates.judgement import Judgement, passed, skipped
+from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_agent.judging import AnswerJudge, Collected, Judging
+from gatemesh_agent.reporting import Life, Origin, Reporter
+from gatemesh_agent.requests import Route, understand
+from gatemesh_agent.telemetry import Telemetry
+from gatemesh_common.messages import CheckLevel, Message, Outcome, Reason, Verdict
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NAN = Judgement(CheckLevel.L3, Outcome.FAILED, Reason.NAN_LOGITS, hard=True)
+BAD_TEXT = Judgement(CheckLevel.L1, Outcome.FAILED, Reason.CONTROL_CHARS)
+REFUSAL = (
+    b'{"error":{"message":"Out of range float values are not JSON compliant",'
+    b'"type":"BadRequestError","param":null,"code":400}}'
+)
+
+
+class FakeChain:
+    """Fails where the text or a step says so, and says it again at the end."""
+
+    def __init__(self) -> None:
+        self.found: list[Judgement] = []
+
+    def feed_text(self, delta: str) -> Iterable[Judgement]:
+        """Fail on an exclamation mark."""
+        return self._found([BAD_TEXT] if "!" in delta else [])
+
+    def feed_steps(self, steps: Iterable[TokenStep]) -> Iterable[Judgement]:
+        """Fail on null."""
+        return self._found([NAN for step in steps if step.chosen_logprob is None][:1])
+
+    def finish(
+        self, finish_reason: str | None, tool_calls: Any = (), *, other_output: bool = False
+    ) -> Iterable[Judgement]:
+        """Pass or skip what has not failed."""
+        failed = {each.gate: each for each in self.found}
+        for gate in (CheckLevel.L1, CheckLevel.L3):
+            left = passed(gate) if finish_reason else skipped(gate, Reason.CUT_SHORT)
+            yield failed.get(gate, left)
+
+    def _found(self, judgements: list[Judgement]) -> list[Judgement]:
+        self.found += judgements
+        return judgements
+
+
+class Log:
+    """Keeps what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str, str]] = []
+        self.skips: list[tuple[str, str]] = []
+        self.details: list[Mapping[str, Any]] = []
+        self.tokens = 0
+
+    def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
+        """Keep it."""
+        self.told.append((choice, judgement.gate.value, judgement.outcome.value))
+        self.details.append(details)
+
+    def skip(self, level: CheckLevel, why: str) -> None:
+        """Keep it."""
+        self.skips.append((level.value, why))
+
+    def count_tokens(self, count: int) -> None:
+        """Keep it."""
+        self.tokens += count
+
+
+def event(
+    text: str, index: int = 0, logprob: float | None = -0.5, finish: str | None = None
+) -> dict[str, Any]:
+    """Return one streamed event."""
+    entry: dict[str, Any] = {"token": text, "logprob": logprob, "top_logprobs": []}
+    return {
+        "choices": [
+            {
+                "index": index,
+                "delta": {"content": text},
+                "logprobs": {"content": [entry]},
+                "finish_reason": finish,
+            }
+        ]
+    }
+
+
+@pytest.fixture
+def log() -> Log:
+    """Return a fresh log."""
+    return Log()
+
+
+@pytest.fixture
+def judge(log: Log) -> AnswerJudge:
+    """Return a judge with fake gates."""
+    return AnswerJudge(FakeChain, log, lambda: NOON)
+
+
+def test_a_clean_answer_passes_each_gate_once(judge: AnswerJudge, log: Log) -> None:
+    """And its tokens are counted as they come."""
+    with judge:
+        judge.take_event(event("a"))
+        judge.take_event(event("b", finish="stop"))
+        judge.take_event({"choices": [], "usage": {}})
+    assert log.told == [(0, "L1", "passed"), (0, "L3", "passed")]
+    assert log.tokens == 2
+
+
+def test_a_failure_is_told_at_once_and_once(judge: AnswerJudge, log: Log) -> None:
+    """The end repeats nothing."""
+    judge.take_event(event("a", logprob=None))
+    assert log.told == [(0, "L3", "failed")]
+    assert log.details[0] == {"tokens": 1, "first_bad_token_at": NOON.isoformat()}
+    judge.take_event(event("!", logprob=None))
+    assert log.told == [(0, "L3", "failed"), (0, "L1", "failed")]
+    assert "first_bad_token_at" not in log.details[1]
+    judge.take_event(event("", finish="stop"))
+    judge.end()
+    assert len(log.told) == 2
+
+
+def test_choices_are_judged_apart(judge: AnswerJudge, log: Log) -> None:
+    """Interleaved in any order."""
+    with judge:
+        judge.take_event(event("!", index=1))
+        judge.take_event(event("a", index=0))
+        judge.take_event(event("", index=0, finish="stop"))
+        judge.take_event(event("", index=1, finish="stop"))
+    assert sorted(log.told) == [
+        (0, "L1", "passed"),
+        (0, "L3", "passed"),
+        (1, "L1", "failed"),
+        (1, "L3", "passed"),
+    ]
+
+
+def test_what_is_cut_short_is_skipped(judge: AnswerJudge, log: Log) -> None:
+    """But what was proven before stays proven."""
+    with judge:
+        judge.take_event(event("!"))
+    assert log.told == [(0, "L1", "failed"), (0, "L3", "skipped")]
+
+
+def test_a_whole_answer_is_one_event(judge: AnswerJudge, log: Log) -> None:
+    """Of all its choices."""
+    answer = {
+        "choices": [
+            {"index": n, "message": {"content": "x"}, "logprobs": None, "finish_reason": "stop"}
+            for n in range(2)
+        ]
+    }
+    judge.take_event(answer)
+    assert len(log.told) == 4
+
+
+def test_giving_up_skips_what_is_open(judge: AnswerJudge, log: Log) -> None:
+    """Once, and nothing passes afterwards."""
+    judge.take_event(event("!"))
+    judge.give_up("unreadable")
+    judge.give_up("too_large")
+    judge.take_event(event("a", finish="stop"))
+    judge.end()
+    assert log.told == [(0, "L1", "failed")]
+    assert log.skips == [("L3", "unreadable")]
+
+
+def test_giving_up_before_anything_counts_one_choice(judge: AnswerJudge, log: Log) -> None:
+    """An answer nobody looked at is not silently fine."""
+    judge.give_up("too_large")
+    assert log.skips == [("L1", "too_large"), ("L3", "too_large")]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"choices": None}, {"choices": [5]}, {"choices": [{"index": "x"}]}, {"error": {}}],
+)
+def test_odd_events_are_no_answers(judge: AnswerJudge, log: Log, fields: dict[str, Any]) -> None:
+    """They pass without a conclusion."""
+    with judge:
+        judge.take_event(fields)
+    assert log.told == []
+
+
+def judging() -> tuple[Judging, list[Message]]:
+    """Return the real gates and what they publish."""
+    published: list[Message] = []
+    telemetry = Telemetry("agent-0", "p", NOON)
+    reporter = Reporter("agent-0", "p", telemetry, published.append, lambda: NOON)
+    return Judging(reporter, lambda: NOON, lambda _: None), published
+
+
+ASKED = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"Say hi"}]}')
+LIFE = Life("engine-0", 3, "m-1", numbered=True)
+
+
+def test_a_nan_refusal_is_proof() -> None:
+    """Other refusals are not."""
+    judging_, published = judging()
+    assert judging_.take_refusal(400, REFUSAL, Origin("R1"), LIFE)
+    assert not judging_.take_refusal(400, b'{"error":{"message":"bad"}}', Origin("R2"), LIFE)
+    [verdict] = published
+    assert isinstance(verdict, Verdict)
+    assert (verdict.reason, verdict.hard, verdict.incarnation) == (Reason.NAN_LOGITS, True, 3)
+    assert verdict.details["first_bad_token_at"] == NOON.isoformat()
+
+
+def test_the_real_gates_see_nan_in_a_stream() -> None:
+    """And the verdict says that it was one."""
+    judging_, published = judging()
+    with judging_.begin(ASKED, Origin("R1"), LIFE, 20, streamed=True) as judge:
+        judge.take_event(event("Hello", logprob=None))
+        assert len(published) == 1
+    [verdict] = published
+    assert isinstance(verdict, Verdict)
+    assert verdict.details["stream"] is True
+
+
+def test_probes_only_want_the_failures() -> None:
+    """Nothing of a probe is traffic."""
+    judging_, published = judging()
+    answer = event("Hi there.", finish="stop")
+    assert judging_.failures_of(ASKED, answer, 20) == []
+    [failure] = judging_.failures_of(ASKED, event("Hi.", logprob=None, finish="stop"), 20)
+    assert failure.reason is Reason.NAN_LOGITS
+    assert published == []
+    collected = Collected()
+    collected.skip(CheckLevel.L1, "x")
+    collected.count_tokens(1)
+    assert collected.failures == []

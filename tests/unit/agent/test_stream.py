@@ -1,0 +1,138 @@
+"""A guarded stream gives the client what the engine would have sent, however it was cut."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatemesh_agent.stream import GuardedStream, Untouched, cut_whole
+
+DONE = b"data: [DONE]\n\n"
+
+
+class Witness:
+    """Keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.why: str | None = None
+
+    def take_event(self, fields: dict[str, Any]) -> None:
+        """Keep it."""
+        self.events.append(fields)
+
+    def give_up(self, why: str) -> None:
+        """Keep the first reason."""
+        self.why = self.why or why
+
+
+def sse(fields: dict[str, Any]) -> bytes:
+    """Write an event as the engine does."""
+    return (
+        b"data: " + json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    )
+
+
+def token(text: str | None, *, logprobs: bool, finish: str | None = None) -> dict[str, Any]:
+    """Return a chat event; without text it carries log probabilities only."""
+    content = [{"token": "x", "logprob": -0.5, "bytes": None, "top_logprobs": []}]
+    return {
+        "id": "1",
+        "choices": [
+            {
+                "index": 0,
+                "delta": {} if text is None else {"content": text},
+                "logprobs": {"content": content} if logprobs else None,
+                "finish_reason": finish,
+            }
+        ],
+    }
+
+
+TOKENS = st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=4), max_size=8)
+
+
+def run(
+    pieces: list[bytes], *, added: bool = True, drops_bare: bool = True, limit: int = 10**6
+) -> tuple[bytes, Witness]:
+    """Return what the client gets and what the judge saw."""
+    witness = Witness()
+    stream = GuardedStream(witness, added=added, drops_bare=drops_bare, limit_bytes=limit)
+    return b"".join(map(stream.feed, pieces)) + stream.end(), witness
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """Cut data at the places given."""
+    marks = sorted({place % (len(data) + 1) for place in places})
+    return [data[a:b] for a, b in zip([0, *marks], [*marks, len(data)], strict=True)]
+
+
+@given(TOKENS, st.lists(st.integers(0, 100_000), max_size=20))
+def test_any_cut_gives_the_plain_stream_and_shows_every_event(
+    texts: list[str | None], places: list[int]
+) -> None:
+    """Events that exist only for log probabilities vanish, but the judge has seen them."""
+    sent = b"".join(sse(token(text, logprobs=True)) for text in texts) + DONE
+    plain = b"".join(sse(token(text, logprobs=False)) for text in texts if text is not None) + DONE
+    got, witness = run(cut(sent, places))
+    assert got == plain
+    assert witness.events == [token(text, logprobs=True) for text in texts]
+
+
+@given(TOKENS, st.lists(st.integers(0, 100_000), max_size=20))
+def test_what_the_client_asked_itself_is_not_touched(
+    texts: list[str | None], places: list[int]
+) -> None:
+    """Its log probabilities are its own."""
+    sent = b"".join(sse(token(text, logprobs=True)) for text in texts) + DONE
+    got, witness = run(cut(sent, places), added=False)
+    assert got == sent
+    assert len(witness.events) == len(texts)
+
+
+def test_bare_events_stay_for_clients_that_see_them_anyway() -> None:
+    """With `return_token_ids` the engine sends them without log probabilities, too."""
+    got, _ = run([sse(token(None, logprobs=True))], drops_bare=False)
+    assert got == sse(token(None, logprobs=False))
+
+
+def test_an_end_without_text_is_kept() -> None:
+    """The finish reason travels in it."""
+    got, _ = run([sse(token(None, logprobs=True, finish="stop"))])
+    assert got == sse(token(None, logprobs=False, finish="stop"))
+
+
+@given(st.lists(st.integers(0, 100_000), max_size=20))
+def test_an_event_too_long_to_hold_passes_unjudged(places: list[int]) -> None:
+    """Memory is bounded, and what was added is still taken out."""
+    long = token("x" * 500, logprobs=True)
+    plain = sse(token("x" * 500, logprobs=False))
+    got, witness = run(cut(sse(long) * 3 + DONE, places), limit=100)
+    assert got == plain * 3 + DONE
+    assert witness.why in (None, "too_large")
+    got, _ = run(cut(sse(long) * 3, places), limit=100, added=False)
+    assert got == sse(long) * 3
+
+
+def test_what_cannot_be_read_passes_and_is_given_up() -> None:
+    """Broken bytes are the client's to see."""
+    for event in (b'data: {"a":"\xff"}\n\n', b"data: {torn\n\n"):
+        got, witness = run([event])
+        assert (got, witness.why) == (event, "unreadable")
+        got, witness = run([event], added=False)
+        assert (got, witness.why) == (event, "unreadable")
+
+
+def test_comments_and_other_fields_pass() -> None:
+    """Keep-alives are no answers."""
+    sent = b": keep-alive\n\nevent: ping\nid: 3\n\n" + DONE + b"rest"
+    got, witness = run([sent])
+    assert got == sent
+    assert witness.events == []
+
+
+def test_small_parts() -> None:
+    """What stands in for a cut leaves everything, and a cut leaves no trace."""
+    assert Untouched().feed(b"x") + Untouched().end() == b"x"
+    assert cut_whole(b'{"logprobs":{"a":[1]},"b":\xff}') == b'{"logprobs":null,"b":\xff}'
