@@ -108,6 +108,7 @@ TABLES = (
         status text NOT NULL
             CHECK (status IN ('open','held','resolved','quarantined','expired')),
         playbook text NOT NULL CHECK (playbook IN ('restart','stop')),
+        cause text NOT NULL,
         reason text NOT NULL,
         policy_version text NOT NULL REFERENCES policy_versions,
         opened_at timestamptz NOT NULL,

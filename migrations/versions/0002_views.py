@@ -15,15 +15,15 @@ VIEWS = {
                 -extract(epoch FROM now() - i.penalty_at)::double precision / p.half_life_s)
             )::numeric, 1) AS score,
             i.incarnation, i.life_id, i.running, i.base_url, i.model_version,
-            c.incident_id, c.condition, c.status AS incident_status, c.reason AS incident_reason,
+            c.incident_id, c.condition, c.status AS incident_status, c.cause AS incident_cause,
             i.flight_action AS command_in_flight, i.flight_due_at AS command_due_at,
             i.ticket_purpose AS probes_asked_for, i.due_at,
             cardinality(i.restarts) AS recent_restarts, p.paused, i.observed_at
         FROM instances i JOIN pools p USING (pool)
         LEFT JOIN incidents c ON c.instance_id = i.instance_id AND c.status IN ('open','held')""",
     "incidents_v1": """
-        SELECT incident_id, instance_id, pool, incarnation, condition, status, reason, playbook,
-            opened_at, ended_at,
+        SELECT incident_id, instance_id, pool, incarnation, condition, status, cause, reason,
+            playbook, opened_at, ended_at,
             extract(epoch FROM coalesce(ended_at, now()) - opened_at)::double precision
                 AS duration_s,
             policy_version

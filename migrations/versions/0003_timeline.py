@@ -26,7 +26,7 @@ TIMELINE = """
     FROM verdicts WHERE hard OR check_level = 'L5'
     UNION ALL
     SELECT opened_at, instance_id, incarnation, incident_id, 'incident',
-        'opened, condition ' || condition, reason
+        'opened, condition ' || condition, cause
     FROM incidents
     UNION ALL
     SELECT ended_at, instance_id, incarnation, incident_id, 'incident', status, reason

@@ -119,6 +119,7 @@ class Case:
                 condition=condition,
                 status="open",
                 opened_at=old.opened_at if old else self.now,
+                cause=reason,
                 reason=reason,
                 playbook=playbook,
             )

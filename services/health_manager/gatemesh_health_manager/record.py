@@ -53,7 +53,10 @@ class Incident:
     condition: Condition
     status: IncidentStatus
     opened_at: datetime
+    cause: str
+    """Why it was opened; stays."""
     reason: str
+    """How it stands, in the end how it ended."""
     playbook: Playbook = Playbook.RESTART
     ended_at: datetime | None = None
 

@@ -63,7 +63,8 @@ INCIDENTS = Table(
     "incidents",
     METADATA,
     Column("incident_id", Text, primary_key=True),
-    *_text("instance_id", "pool", "condition", "status", "playbook", "reason", "policy_version"),
+    *_text("instance_id", "pool", "condition", "status", "playbook", "cause", "reason"),
+    *_text("policy_version"),
     *_moment("opened_at", "ended_at"),
     Column("incarnation", Integer),
 )

@@ -154,8 +154,8 @@ async def test_the_whole_loop_leaves_its_history(desk: Desk) -> None:
         "started",
         "probes_passed",
     ]
-    assert desk.rows("SELECT status, reason, incarnation FROM incidents_v1") == [
-        ("resolved", "repaired", 1)
+    assert desk.rows("SELECT status, cause, reason, incarnation FROM incidents_v1") == [
+        ("resolved", "6 failures of 6 prompts, last: reported", "repaired", 1)
     ]
     commands = desk.rows(
         "SELECT action, status, fence FROM commands_v1 WHERE instance_id = 'engine-0' "
@@ -365,7 +365,7 @@ async def test_an_instance_moves_to_another_pool(desk: Desk) -> None:
         ),
         (
             "INSERT INTO incidents SELECT incident_id || 'x', instance_id, pool, incarnation, "
-            "condition, status, playbook, reason, policy_version, opened_at, ended_at "
+            "condition, status, playbook, cause, reason, policy_version, opened_at, ended_at "
             "FROM incidents",
             "one_incident_at_a_time",
         ),

@@ -66,6 +66,7 @@ def incident(**fields: Any) -> Incident:
         "condition": Condition.A,
         "status": "open",
         "opened_at": NOW,
+        "cause": "many",
         "reason": "many",
         "playbook": Playbook.RESTART,
     }
