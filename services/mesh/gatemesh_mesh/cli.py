@@ -32,6 +32,8 @@ application = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    # Its tracebacks would show local variables, passwords among them.
+    pretty_exceptions_enable=False,
 )
 
 Engines = Annotated[int, typer.Option(min=1, max=32, help="How many simulated engines to run.")]

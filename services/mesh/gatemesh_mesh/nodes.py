@@ -106,6 +106,7 @@ def start_database(supervision: Supervision, server: PostgresServer, progress: P
     """
     with progress.step("Starting the database (private PostgreSQL)"):
         postgres.initialise(server)
+        postgres.remove_stale_lock(server)
         supervision.add([postgres.program(server)])
         supervision.start_program(postgres.PROGRAM)
         await_program(

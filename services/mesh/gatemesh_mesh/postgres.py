@@ -14,6 +14,7 @@ from psycopg import sql
 
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.ports import LOOPBACK
+from gatemesh_mesh.processes import command_line, identify
 from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.state import explained, make_private, outside_folder, write_private
 
@@ -126,6 +127,20 @@ def initialise(server: PostgresServer) -> None:
         password_file.unlink()
     # Renamed when whole: a run that was cut off leaves no half-made data folder.
     fresh.rename(server.data)
+
+
+def remove_stale_lock(server: PostgresServer) -> None:
+    """Remove the lock of a server that was killed.
+
+    The server itself takes a zombie for a living one, and zombies last where process 1 reaps late.
+    """
+    lock = server.data / "postmaster.pid"
+    try:
+        owner = identify(int(lock.read_text().split("\n", 1)[0]))
+    except (OSError, ValueError):
+        return
+    if owner is None or str(server.data) not in command_line(owner):
+        lock.unlink()
 
 
 def give_to(user: str, *paths: Path) -> None:

@@ -1,7 +1,6 @@
 """Which processes are ours, told by a mark in their environment and never by their name."""
 
 import os
-import re
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -86,13 +85,19 @@ def _stat(pid: int, proc: Path) -> ProcessStat | None:
         return None
 
 
+def command_line(process: ProcessId, proc: Path = PROC) -> list[str]:
+    """Return the words that the process was started with; empty when it has gone."""
+    try:
+        text = (proc / str(process.pid) / "cmdline").read_text(errors="replace")
+    except OSError:
+        return []
+    return text.rstrip("\0").split("\0")
+
+
 def describe(process: ProcessId, proc: Path = PROC) -> str:
     """Return the number and the program's name, for a person to read."""
-    try:
-        words = (proc / str(process.pid) / "cmdline").read_bytes().split(b"\0")
-    except OSError:
-        words = [b"?"]
-    return f"{process.pid} ({re.sub(r'.*/', '', words[0].decode(errors='replace'))})"
+    [program, *_] = [*command_line(process, proc), "?"]
+    return f"{process.pid} ({Path(program).name})"
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:

@@ -113,7 +113,7 @@ def _representable(name: str, value: str) -> str:
     # Its reader knows no escape inside quotes, strips both kinds, and cuts a line at " ;" or " #".
     if any(piece in value for piece in ('"', "\n", " ;", " #")) or value != value.strip("'"):
         raise MeshError(
-            f"{name} holds a double quote, a line break, ' ;' or ' #', or begins or ends in a quote",
+            f"{name} holds a double quote, a line break, ' ;', ' #', or starts or ends in a quote",
             f"write {name} without them (percent-encode them in an address)",
         )
     return value

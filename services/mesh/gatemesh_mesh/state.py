@@ -72,7 +72,6 @@ class StateFolder:
             self.root.chmod(stat.S_IMODE(self.root.stat().st_mode) | 0o711)
             for folder in (self.logs, self.rabbit, self.supervisor, self.spool):
                 folder.mkdir(mode=0o700, exist_ok=True)
-            make_private(self.supervisor_socket.parent)
 
     def secrets(self) -> dict[str, str]:
         """Return this folder's random passwords, made at first use; nobody else can read them."""

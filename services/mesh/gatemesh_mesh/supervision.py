@@ -18,7 +18,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from gatemesh_mesh.errors import ProgramFailedError
 from gatemesh_mesh.processes import MARK_VARIABLE, ProcessId, end_all, find_marked, identify
 from gatemesh_mesh.programs import DaemonSpec, ProgramSpec, render_configuration
-from gatemesh_mesh.state import StateFolder, write_private
+from gatemesh_mesh.state import StateFolder, make_private, write_private
 from gatemesh_mesh.waiting import wait_until
 
 USER = "gatemesh"
@@ -62,6 +62,7 @@ class Supervision:
             ProgramFailedError: it ended, or did not answer in time.
         """
         self._write_configuration()
+        make_private(self.folder.supervisor_socket.parent)
         log = self.folder.supervisor / "console.log"
         with log.open("wb") as output:
             self._daemon = subprocess.Popen(
@@ -160,7 +161,15 @@ class Supervision:
         if self._daemon is not None:
             self._daemon.wait(timeout=10)
             self._daemon = None
+        self._remove_socket()
         return survivors
+
+    def _remove_socket(self) -> None:
+        socket = self.folder.supervisor_socket
+        socket.unlink(missing_ok=True)
+        if not socket.is_relative_to(self.folder.root):
+            with suppress(OSError):
+                socket.parent.rmdir()
 
     def _stop_in_order(self, last: Collection[str]) -> None:
         names = [status.name for status in self.statuses() if status.state not in GONE]

@@ -84,6 +84,17 @@ def test_a_failed_initdb_is_explained(server: PostgresServer, tmp_path: Path) ->
     assert not (tmp_path / "password").exists()
 
 
+@pytest.mark.parametrize("owner", ["1", "999999999", "nonsense"])
+def test_the_lock_of_a_killed_server_does_not_stay(server: PostgresServer, owner: str) -> None:
+    """A start after kill -9 succeeds, also where the number now belongs to another process."""
+    server.data.mkdir()
+    lock = server.data / "postmaster.pid"
+    postgres.remove_stale_lock(server)
+    lock.write_text(f"{owner}\n{server.data}\n")
+    postgres.remove_stale_lock(server)
+    assert lock.exists() == (owner == "nonsense")
+
+
 def test_the_bundled_binaries_are_found() -> None:
     """The package that the extra brings holds a server."""
     assert (postgres.bundled_binaries() / "postgres").exists()
