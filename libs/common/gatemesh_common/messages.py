@@ -5,7 +5,6 @@ import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
-from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +16,12 @@ from pydantic import (
     model_validator,
 )
 
+# Whoever reads a message needs its words: they are handed on from here.
+from gatemesh_common.ids import derived_id as derived_id  # noqa: PLC0414
+from gatemesh_common.ids import key_segment as key_segment  # noqa: PLC0414
+from gatemesh_common.ids import new_message_id as new_message_id  # noqa: PLC0414
+from gatemesh_common.reasons import Reason as Reason  # noqa: PLC0414
+
 ALERTS = "vllm_health_alert"
 SHADOW = "vllm_shadow"
 CONTROL = "vllm_control"
@@ -27,21 +32,6 @@ DEAD = "gatemesh.dead"
 def as_utc(moment: datetime) -> datetime:
     """Read a moment without a zone as UTC, and turn any other zone into UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def new_message_id() -> str:
-    """Return a fresh message id."""
-    return str(uuid4())
-
-
-def derived_id(*parts: str) -> str:
-    """Return the same id for the same parts, so that a repeated step repeats its message."""
-    return str(uuid5(NAMESPACE_OID, "\x1f".join(parts)))
-
-
-def key_segment(text: str) -> str:
-    """Make one routing-key word of any identifier: dots and wildcards separate words there."""
-    return "".join("_" if sign in ".*# " else sign for sign in text)[:80] or "_"
 
 
 UtcDatetime = Annotated[datetime, AfterValidator(as_utc)]
@@ -65,43 +55,6 @@ class Outcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
-
-
-class Reason(StrEnum):
-    """Why a gate failed or skipped; a closed list."""
-
-    CLEAN = "clean"
-    REPORTED = "reported"
-    CONTROL_CHARS = "control_chars"
-    PRIVATE_USE_CHARS = "private_use_chars"
-    REPLACEMENT_CHARS = "replacement_chars"
-    SPECIAL_TOKENS = "special_tokens"
-    INVALID_CHARS = "invalid_chars"
-    INVISIBLE_CHARS = "invisible_chars"
-    UNDECODED_TOKENS = "undecoded_tokens"
-    MOJIBAKE = "mojibake"
-    ESCAPED_TEXT = "escaped_text"
-    REPETITION = "repetition"
-    DUPLICATED_PIECES = "duplicated_pieces"
-    SCRIPT_SALAD = "script_salad"
-    LANGUAGE_SWITCH = "language_switch"
-    SYMBOL_SOUP = "symbol_soup"
-    SPACING_LOST = "spacing_lost"
-    ENCODED_BLOB = "encoded_blob"
-    SELF_DIALOGUE = "self_dialogue"
-    TRUNCATED = "truncated"
-    BROKEN_JSON = "broken_json"
-    BROKEN_TOOL_CALL = "broken_tool_call"
-    EMPTY = "empty"
-    NAN_LOGITS = "nan_logits"
-    FLAT_DISTRIBUTION = "flat_distribution"
-    ENTROPY_JUMP = "entropy_jump"
-    WRONG_CHOICE = "wrong_choice"
-    COLLAPSE = "collapse"
-    PROBES_FAILED = "probes_failed"
-    NO_LOGPROBS = "no_logprobs"
-    NOT_LOGPROBS = "not_logprobs"
-    CUT_SHORT = "cut_short"
 
 
 class Decoding(StrEnum):
@@ -174,6 +127,24 @@ class Message(BaseModel):
         return ".".join((self.routing_key, *(key_segment(word) for word in self.key_words())))
 
 
+class HandmadeMessage(Message):
+    """A message that people may publish by hand, too."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def complete_by_content(cls, data: object) -> object:
+        """Give one without an id an id made from its content, and wrap free-text details."""
+        if not isinstance(data, dict):
+            return data
+        filled = dict(data)
+        if filled.get("message_id") is None:
+            canonical = json.dumps(data, sort_keys=True, default=str)
+            filled["message_id"] = derived_id(hashlib.sha256(canonical.encode()).hexdigest())
+        if isinstance(filled.get("details"), str):
+            filled["details"] = {"text": filled["details"]}
+        return filled
+
+
 class InstanceMessage(Message):
     """A message about one instance; its key ends with pool and instance."""
 
@@ -196,7 +167,7 @@ class Span(BaseModel):
     token_end: int | None = Field(default=None, ge=0)
 
 
-class Verdict(Message):
+class Verdict(HandmadeMessage):
     """One gate's judgement of one response (event, published by the agent and by people).
 
     A minimal object with only `instance_id`, `request_id`, `timestamp`, `check_level`, `details`
@@ -232,26 +203,12 @@ class Verdict(Message):
     decoding: Decoding = Decoding.UNKNOWN
     details: dict[str, Any] = Field(default_factory=dict)
 
-    @model_validator(mode="before")
-    @classmethod
-    def complete_a_handmade_alert(cls, data: object) -> object:
-        """Give a hand-published alert an id made from its content, and wrap free-text details."""
-        if not isinstance(data, dict):
-            return data
-        filled = dict(data)
-        if filled.get("message_id") is None:
-            canonical = json.dumps(data, sort_keys=True, default=str)
-            filled["message_id"] = derived_id(hashlib.sha256(canonical.encode()).hexdigest())
-        if isinstance(filled.get("details"), str):
-            filled["details"] = {"text": filled["details"]}
-        return filled
-
     def key_words(self) -> tuple[str, ...]:
         """Return gate, pool and instance."""
         return (self.check_level.lower(), self.pool or "default", self.instance_id)
 
 
-class ActionRequest(Message):
+class ActionRequest(HandmadeMessage):
     """An operator asks the manager for an action on one instance, or to pause or resume acting."""
 
     exchange = CONTROL
