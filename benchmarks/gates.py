@@ -92,14 +92,19 @@ class Case:
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON Lines file, gzipped or not."""
+    for number, line in enumerate(text_lines(path), 1):
+        if line.strip():
+            yield parse_line(path, number, line)
+
+
+def text_lines(path: Path) -> list[str]:
+    """Return the lines of a file."""
     if not path.is_file():
         raise InputError(f"{path} is not there; give the path of a JSON Lines file")
     opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield parse_line(path, number, line)
+        with opened(path, "rt", encoding="utf-8", newline="\n") as lines:
+            return list(lines)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read ({error}); is it complete?") from error
 
@@ -295,15 +300,20 @@ def per_gate(cases: Sequence[Case]) -> dict[str, dict[str, float | int]]:
 
 def by_kind(cases: Sequence[Case]) -> dict[str, dict[str, Any]]:
     """Return how many of each kind failed, and which did not do as labelled."""
-    groups: dict[tuple[str, bool], list[Case]] = defaultdict(list)
+    groups: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
-        groups[case.fields.get("kind", "unnamed"), case.bad].append(case)
-    found: dict[str, dict[str, Any]] = {}
-    for (kind, bad), group in sorted(groups.items()):
-        wrong = [str(case.fields.get("id")) for case in group if case.caught != bad]
-        name = "caught_share" if bad else "false_alarm_share"
-        rate = round(share(sum(case.caught for case in group), len(group)), 4)
-        found.setdefault(kind, {}).update({name: rate, "cases": len(group), "wrong": wrong})
+        groups[str(case.fields.get("kind", "unnamed"))].append(case)
+    return {kind: one_kind(group) for kind, group in sorted(groups.items())}
+
+
+def one_kind(group: Sequence[Case]) -> dict[str, Any]:
+    """Return the figures of one kind, whose cases are all broken or all fine as a rule."""
+    found: dict[str, Any] = {"cases": len(group)}
+    for name, bad in (("caught_share", True), ("false_alarm_share", False)):
+        part = [case.caught for case in group if case.bad is bad]
+        if part:
+            found[name] = round(share(sum(part), len(part)), 4)
+    found["wrong"] = [str(case.fields.get("id")) for case in group if case.caught != case.bad]
     return found
 
 

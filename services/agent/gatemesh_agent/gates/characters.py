@@ -94,7 +94,7 @@ class Characters:
     def _private_use(self, window: TextWindow) -> Finding | None:
         count = len(PRIVATE.findall(window.since(window.fresh)))
         self._private += count
-        limit = PRIVATE_LIMIT_IN_CODE if window.in_fence else PRIVATE_LIMIT
+        limit = PRIVATE_LIMIT_IN_CODE if window.fences else PRIVATE_LIMIT
         if not count or self._private <= limit or self._context.asks(Topic.ICONS):
             return None
         return found(Reason.PRIVATE_USE_CHARS, self._private, limit, window.fresh, window.end)

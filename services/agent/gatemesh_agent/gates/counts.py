@@ -5,7 +5,7 @@ import regex
 LARGEST_UNASKED = 300
 """A larger number counts only where the prompt asks to repeat; else it is a year or an id."""
 
-NUMBER = regex.compile(r"(?<![\d.,])\d{1,5}(?![\d])")
+NUMBER = regex.compile(r"(?<![\d.,])\d{1,5}(?!\d|[.,]\d)")
 PRODUCT = regex.compile(
     r"(\d{1,3})\s*(?:x|×|\*|by|mal|fois|por|на|乘)\s*(\d{1,3})", regex.IGNORECASE
 )

@@ -13,6 +13,8 @@ from gatemesh_common.messages import Reason
 LIMIT = 1
 """One such sequence may be a quotation; two are a habit."""
 ESCAPE_LIMIT = 1
+SHORTEST_READ = 4
+LOST_SHARE = 0.2
 LONGEST_RUN = 64
 
 WESTERN = regex.compile(
@@ -21,11 +23,10 @@ WESTERN = regex.compile(
     "|\xf0[\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]{3}"
 )
 """One character of UTF-8, read as Latin-1 or Windows-1252."""
-FOREIGN = regex.compile(
-    "(?:[\u0400-\u04ff\u00a0-\u00bf\u2013-\u203a\u20ac\u2116\u2122]{6,}|[\u3400-\u9fff\uff61-\uff9f]{6,})"
-)
-"""Runs that are tried in the encodings of Cyrillic and East Asian systems."""
-CODECS = ("cp1251", "koi8_r", "gbk", "shift_jis")
+CYRILLIC = regex.compile("[\u0400-\u04ff\u00a0-\u00bf\u2013-\u203a\u20ac\u2116\u2122]{6,}")
+EAST_ASIAN = regex.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]{8,}")
+LEGACY = ((CYRILLIC, ("cp1251", "koi8_r")), (EAST_ASIAN, ("gbk", "shift_jis")))
+"""Runs that are tried in the old encodings of their region."""
 KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
 ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
@@ -97,9 +98,16 @@ def misread(text: str) -> Iterator[int]:
             yield hit.start()
     for hit in KNOWN.finditer(text):
         yield hit.start()
-    for hit in FOREIGN.finditer(text):
-        if any(decodes(hit.group(), codec) for codec in CODECS):
-            yield from (hit.start(), hit.start())
+    for runs, codecs in LEGACY:
+        for hit in runs.finditer(text):
+            if any(nearly_decodes(hit.group(), codec) for codec in codecs):
+                yield from (hit.start(), hit.start())
+
+
+def nearly_decodes(text: str, codec: str) -> bool:
+    """Return True where only a few bytes, lost on the way, keep a run from being UTF-8."""
+    read = text.encode(codec, "ignore").decode("utf-8", "replace")
+    return len(read) >= SHORTEST_READ and read.count("\ufffd") <= LOST_SHARE * len(read)
 
 
 def decodes(text: str, codec: str) -> bool:

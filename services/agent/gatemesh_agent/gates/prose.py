@@ -9,7 +9,7 @@ from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.counts import largest_count
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.units import is_dense
+from gatemesh_agent.gates.units import is_dense, looks_like_code
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
 
@@ -108,6 +108,8 @@ class Staleness:
 
 def is_running(sentence: str) -> bool:
     """Return True for words in a row, as opposed to data and code."""
+    if looks_like_code(sentence):
+        return False
     return len(PROSE.findall(sentence)) >= PROSE_SHARE * len(sentence)
 
 

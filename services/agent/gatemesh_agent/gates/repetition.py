@@ -39,6 +39,7 @@ LIMIT_CHARS = {
     UnitKind.DIGITS: 320,
     UnitKind.LETTER: 64,
     UnitKind.SYLLABLE: 160,
+    UnitKind.WORD: 160,
     UnitKind.TEXT: 320,
 }
 """Characters of an unbroken run that no healthy answer reaches unasked.

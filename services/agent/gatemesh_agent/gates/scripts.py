@@ -1,6 +1,7 @@
 """Letters of scripts that neither the prompt nor the answer is written in."""
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 
 import regex
@@ -22,6 +23,8 @@ WORDS_LIMIT = 1
 SWITCH_LETTERS = 24
 SWITCH_LETTERS_WIDE = 100
 SWITCH_WORDS = 2
+RUN_GAP = 12
+"""Characters between two words of one foreign passage."""
 MIXED_LIMIT = 3
 MIXED_SCRIPTS = 2
 
@@ -93,6 +96,16 @@ def scripts_in(text: str) -> Counter[str]:
     return counts
 
 
+@dataclass(slots=True)
+class Run:
+    """Foreign words in a row."""
+
+    letters: int = 0
+    words: int = 0
+    start: int = 0
+    end: int = 0
+
+
 class Scripts:
     """Follows which scripts an answer uses."""
 
@@ -116,7 +129,7 @@ class Scripts:
         self._bare: Counter[str] = Counter()
         self._bare_at = 0
         self._mixed = 0
-        self._run = [0, 0, 0]
+        self._run = Run()
         self._since = 0
 
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
@@ -134,7 +147,6 @@ class Scripts:
         piece = text[fresh:done]
         self._count(piece)
         if piece.isascii():
-            self._run = [0, 0, 0]
             return None
         for word in NON_LATIN.finditer(text, fresh, done):
             finding = self._word(word, text, start)
@@ -166,7 +178,7 @@ class Scripts:
         home = self._home if self._home is not None else self._expected()
         names = [script_of(sign) for sign in word.group() if sign.isalpha()]
         foreign = [name for name in names if name not in home]
-        self._follow_run(len(foreign), start + word.start())
+        self._follow_run(len(foreign), start + word.start(), start + word.end())
         if not foreign:
             return None
         self._mixed += is_mixed(word, text, set(names))
@@ -176,15 +188,16 @@ class Scripts:
         finding = self._judge(start + word.end())
         return None if finding is None or self._wanted() else finding
 
-    def _follow_run(self, letters: int, at: int) -> None:
+    def _follow_run(self, letters: int, start: int, end: int) -> None:
         """Count the foreign letters and words in a row."""
-        if not letters:
-            self._run = [0, 0, 0]
-            return
-        if not self._run[0]:
-            self._run[2] = at
-        self._run[0] += letters
-        self._run[1] += 1
+        run = self._run
+        if not letters or start - run.end > RUN_GAP:
+            run.letters = run.words = 0
+        if letters:
+            run.start = run.start if run.words else start
+            run.letters += letters
+            run.words += 1
+            run.end = end
 
     def _judge(self, end: int) -> Finding | None:
         wide = self._context.wide
@@ -200,10 +213,10 @@ class Scripts:
         return self._switched(end)
 
     def _running(self) -> bool:
-        return self._run[1] > 1
+        return self._run.words > 1
 
     def _switched(self, end: int) -> Finding | None:
-        letters, words, at = self._run
+        letters, words, at = self._run.letters, self._run.words, self._run.start
         limit = SWITCH_LETTERS_WIDE if self._context.wide else SWITCH_LETTERS
         if self._home is None or letters <= limit or words < SWITCH_WORDS:
             return None

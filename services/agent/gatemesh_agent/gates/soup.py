@@ -21,6 +21,8 @@ GLUED_LETTER_SHARE = 0.9
 GLUED_LOWER_SHARE = 0.85
 GLUED_LETTERS = 9
 BLOB_LIMIT = 180
+BLOB_PASSAGE = 1024
+"""Far enough back to see the link that a blob may be part of."""
 BLOB_CLASS_SHARE = 0.08
 
 ODD_SPACING = regex.compile(r"\s[.,;:](?!\d)|[^\S\n]{2,}|(?<!\.)\.\.(?!\.)|,\s*\.|\n\s*[.,]")
@@ -94,7 +96,7 @@ def is_glued_prose(run: str) -> bool:
 
 def encoded_blob(window: TextWindow, context: RequestContext) -> Finding | None:
     """Find a long encoded blob in an answer that nobody asked to be encoded."""
-    text = window.last(PASSAGE)
+    text = window.last(BLOB_PASSAGE)
     if window.in_fence:
         return None
     for run in BLOB.finditer(text):

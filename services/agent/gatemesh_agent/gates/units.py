@@ -18,6 +18,7 @@ class UnitKind(StrEnum):
     DIGITS = "digits"
     LETTER = "letter"
     SYLLABLE = "syllable"
+    WORD = "word"
     TEXT = "text"
 
 
@@ -27,6 +28,8 @@ RULE = regex.compile(r"[\s\-=_*#~.+|:·•^─-╿▀-▟\\/<>]+")
 """Signs of which people draw rules, boxes and tables."""
 DENSE = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f\u1780-\u17ff]")
 PROSE_SIGNS = regex.compile(r"[\p{L}\p{M}\s0,.!?'’\-–。，、！？；：:;《》「」*()\"“”]")
+CODE_SIGN = regex.compile(r"[(){}\[\]<>=;_|\"]")
+CODE_SIGNS_LIMIT = 2
 WORD = regex.compile(r"[\p{L}\p{M}'’]+")
 PROSE_SHARE = 0.97
 PROSE_LETTER_SHARE = 0.7
@@ -46,12 +49,15 @@ def kind_of(unit: str) -> UnitKind:
 
 
 def kind_of_letters(unit: str) -> UnitKind:
-    """Tell one letter, a syllable of laughter, and text apart."""
+    """Tell one letter, a syllable of laughter, a word, and text apart."""
     bare = "".join(unit.split())
     if len(bare) == 1:
         return UnitKind.LETTER if len(unit) == 1 else UnitKind.SYLLABLE
-    short = len(unit) <= SYLLABLE_PERIOD and bare == unit
-    return UnitKind.SYLLABLE if short else UnitKind.TEXT
+    if len(unit) <= SYLLABLE_PERIOD and bare == unit:
+        return UnitKind.SYLLABLE
+    blanks = len(unit) - len(bare)
+    word = blanks <= 1 and WORD.fullmatch("".join(unit.split(" "))) is not None
+    return UnitKind.WORD if word and not is_dense(unit) else UnitKind.TEXT
 
 
 def kind_of_signs(unit: str) -> UnitKind:
@@ -68,9 +74,14 @@ def is_dense(text: str) -> bool:
     return len(DENSE.findall(text)) * 2 > sum(map(str.isalpha, text))
 
 
+def looks_like_code(text: str) -> bool:
+    """Return True for more brackets and quotes than one aside has."""
+    return len(CODE_SIGN.findall(text)) > CODE_SIGNS_LIMIT
+
+
 def is_prose(text: str) -> bool:
     """Return True for running words, as opposed to data and code."""
-    if not text or len(PROSE_SIGNS.findall(text)) < PROSE_SHARE * len(text):
+    if looks_like_code(text) or len(PROSE_SIGNS.findall(text)) < PROSE_SHARE * len(text):
         return False
     if is_dense(text):
         return len(DENSE.findall(text)) >= PROSE_DENSE_LETTERS

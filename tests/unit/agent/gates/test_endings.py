@@ -1,0 +1,82 @@
+"""Ends that nobody chooses."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.endings import is_empty
+from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_common.messages import Outcome, Reason
+
+Asking = Callable[..., RequestContext]
+Judge = Callable[..., Judgement]
+
+BREAK_OFF = (
+    "Yeast feeds on the sugars in the flour. It gives off a gas, which the gluten traps. "
+    "The dough rises because the bubbles grow and the network of"
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        ("How does yeast work?", BREAK_OFF),
+        (
+            "如何备份照片？",
+            "可以用云盘备份，也可以手动复制。建议每个月检查。如果照片很多，最好先整理再上传，因为",
+        ),
+        ("Two tips?", "Here are two tips that make the biggest difference:"),
+        ("Two tips?", "Bring a pen and paper, arrive early, and,"),
+        ("Write a cover letter.", "Dear"),
+        ("Sort a dict", "```python\ndef sort(d):\n    return dict(sorted(d"),
+        ("What is 5+5?", "<think>\nThe user asks for 5+5."),
+    ],
+)
+def test_truncated(prompt: str, text: str, asking: Asking, judge: Judge) -> None:
+    """With `stop` these are faults; the limit excuses them."""
+    assert judge(text, asking(prompt), "stop").reason is Reason.TRUNCATED
+    assert judge(text, asking(prompt), "length").outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        ("A title?", "Warm bread, early mornings"),
+        ("Link?", "It is RFC 9110. Read it. Here: https://example.org/rfc9110.html"),
+        ("Text me", "sounds good. i can bring dessert. want me to get anything else on the way"),
+        ("SQL", "SELECT id FROM users ORDER BY name;"),
+        ("Letter", "I hope this helps. Please write.\n\nYours sincerely,"),
+        ("Recipe", "Steps. Then more. And more.\n1. Whisk\n2. Fry in butter until it is golden"),
+        ("Math", "It is simple. We add. We multiply.\n\nThe answer is: 132"),
+        ("One word?", "Dear"),
+        ("Write an essay title", "Dear"),
+        ("Code", "```\nls\n```"),
+        ("17*23?", "<think>\n391\n</think>\n391"),
+        ("Address?", "The office has moved. It is now at 14 Harbour Lane, Bristol BS1"),
+    ],
+)
+def test_chosen_ends(prompt: str, text: str, asking: Asking, judge: Judge) -> None:
+    """Titles, links, lists, signatures and chat style need no full stop."""
+    assert judge(text, asking(prompt), "stop").outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        ("", True),
+        (" \n\t\u200b\ufeff\u3164", True),
+        ("<think>\nhm\n</think>\n\n", True),
+        ("<think>\nhm\n</think>\n\n5", False),
+        ("👍", False),
+        ("\x07", False),
+    ],
+)
+def test_emptiness(text: str, empty: bool) -> None:  # noqa: FBT001
+    """A reader sees nothing, or something."""
+    assert is_empty(text) is empty
+
+
+def test_a_stop_string_may_end_anything(asking: Asking, judge: Judge) -> None:
+    """The client chose where to stop."""
+    assert judge(BREAK_OFF, asking(stop=["gluten"])).outcome is Outcome.PASSED

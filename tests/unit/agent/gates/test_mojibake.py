@@ -1,0 +1,86 @@
+"""Wrong encodings and double escapes."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.mojibake import decodes, settled
+from gatemesh_common.messages import Outcome, Reason
+
+Asking = Callable[..., RequestContext]
+Judge = Callable[..., Judgement]
+
+
+def misread(text: str, codec: str) -> str:
+    """Return what a reader of the wrong encoding sees."""
+    return text.encode().decode(codec, "ignore")
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        ("Très chère mamie, une année entourée de bonté.", "latin-1"),
+        ("Schöne Grüße und bis später!", "cp1252"),
+        ("Привет! У меня всё хорошо.", "cp1251"),
+        ("请问今天的天气怎么样我想去公园", "gbk"),
+    ],
+)
+def test_mojibake(text: str, codec: str, asking: Asking, judge: Judge) -> None:
+    """The original passes, its misreading fails."""
+    assert judge(text, asking()).outcome is Outcome.PASSED
+    judgement = judge(misread(text, codec), asking())
+    assert judgement.reason in {Reason.MOJIBAKE, Reason.CONTROL_CHARS}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SÃO PAULO é grande, não é?",
+        "À bientôt, où êtes-vous ?",
+        "Â° and Ã alone",
+        "価格は５０％引きです",
+    ],
+)
+def test_real_letters(text: str, asking: Asking, judge: Judge) -> None:
+    """Languages that use those letters pass."""
+    assert judge(text, asking()).outcome is Outcome.PASSED
+
+
+def test_the_subject_of_the_prompt(asking: Asking, judge: Judge) -> None:
+    """Explaining mojibake needs some."""
+    text = "Ã© is é and Ã¨ is è in UTF-8 read as Latin-1."
+    assert judge(text, asking("Why do I see mojibake?")).outcome is Outcome.PASSED
+    assert judge(text, asking()).reason is Reason.MOJIBAKE
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("Bees live in hives.\\n\\nThey make honey.\\n", Outcome.FAILED),
+        ("sch\\u00f6ne Gr\\u00fc\\u00dfe", Outcome.FAILED),
+        ("One \\n\\n only.", Outcome.PASSED),
+        ("Use `\\n\\n` and `\\t`, also `\\n` here.", Outcome.PASSED),
+        ("$\\nu$ and $\\neq$ hold for $\\nabla f$.", Outcome.PASSED),
+        ('{"a": "x\\n\\ny", "b": "\\u00e9\\u00e8"}', Outcome.PASSED),
+        ("It is C:\\Users\\New\\Temp on the disk.", Outcome.PASSED),
+    ],
+)
+def test_escapes(text: str, outcome: Outcome, asking: Asking, judge: Judge) -> None:
+    """Escapes shown to a reader are a fault outside code, formulas and data."""
+    assert judge(text, asking()).outcome is outcome
+
+
+def test_settled_leaves_what_may_change() -> None:
+    """A run of letters or an escape at the end waits for more."""
+    assert settled("abc Ã") == 4
+    assert settled("abc \\u00") == 4
+    assert settled("abc") == 3
+
+
+def test_decodes() -> None:
+    """ASCII is no misreading."""
+    assert decodes("Ã©", "cp1252")
+    assert not decodes("abc", "cp1252")
+    assert not decodes("é", "cp1252")

@@ -1,0 +1,100 @@
+"""Stale sentences and doubled pieces."""
+
+from collections.abc import Callable
+from itertools import cycle, islice
+
+import pytest
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.prose import doubles, is_running, same
+from gatemesh_common.messages import Outcome, Reason
+
+Asking = Callable[..., RequestContext]
+Judge = Callable[..., Judgement]
+
+VARIANTS = (
+    "Recycling saves resources for us. ",
+    "Recycling really saves resources for us. ",
+    "Resources are saved for us by recycling. ",
+    "For us, recycling saves the resources. ",
+    "Recycling saves the resources for us. ",
+)
+
+
+NAMES = "Anna Ben Clara David Emma Frank Gina Hugo Ida Jonas Karin Lars Mona Nils Olga"
+
+
+def test_a_drifting_loop(asking: Asking, judge: Judge) -> None:
+    """Five ways to say one thing, over and over."""
+    text = "".join(islice(cycle(VARIANTS), 40))
+    assert judge(text, asking("What is it good for?")).reason is Reason.REPETITION
+    assert judge("".join(VARIANTS) * 2, asking()).outcome is Outcome.PASSED
+
+
+def test_a_frame_with_other_names(asking: Asking, judge: Judge) -> None:
+    """Only the name changes; a request for as many excuses it."""
+    text = "".join(
+        f"I would like to thank {name} for the work on the plan.\n" for name in NAMES.split()
+    )
+    assert judge(text, asking("Write a short mail.")).reason is Reason.REPETITION
+    assert judge(text, asking("Thank fifteen people.")).outcome is Outcome.PASSED
+
+
+def test_code_and_poems_are_no_prose(asking: Asking, judge: Judge) -> None:
+    """Rows of data and refrains may be alike."""
+    rows = "".join(
+        f'seats.insert(row="A", label="{name}", state="free");\n' for name in NAMES.split()
+    )
+    assert judge(rows, asking()).outcome is Outcome.PASSED
+    assert is_running("the cat sat on the mat")
+    assert not is_running("x = f(1); y = g(2)")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_doubled_pieces(size: int, asking: Asking, judge: Judge) -> None:
+    """Each event of the stream came twice."""
+    words = [
+        "the",
+        "bridge",
+        "was",
+        "built",
+        "in",
+        "iron",
+        "and",
+        "stone",
+        "over",
+        "nine",
+        "years",
+        "and",
+        "it",
+        "carries",
+        "two",
+        "lanes",
+        "as",
+        "well",
+        "as",
+        "a",
+        "tram",
+        "across",
+        "our",
+        "river",
+    ]
+    groups = [words[at : at + size] for at in range(0, len(words) - size, size)]
+    text = " ".join(" ".join(group * 2) for group in groups)
+    judgement = judge(text, asking())
+    assert judgement.reason is Reason.DUPLICATED_PIECES
+
+
+def test_doubles_need_letters() -> None:
+    """Numbers and signs repeat without harm."""
+    assert doubles(["a", "a", "b", "b"], 1) == [("a",), ("b",)]
+    assert doubles(["a", "b", "a", "b"], 2) == [("a", "b")]
+    assert doubles(["1", "1", "|", "|"], 1) == []
+
+
+def test_same_share() -> None:
+    """Three of four words make two sentences the same, two do not."""
+    base = frozenset("abcd")
+    assert same(base, frozenset("abcx"))
+    assert not same(base, frozenset("abxy"))

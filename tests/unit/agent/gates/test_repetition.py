@@ -1,0 +1,125 @@
+"""Loops of any period are found at their limit and not before."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.repetition import (
+    LIMIT_CHARS,
+    NEEDLE,
+    LoopLimits,
+    PeriodTracker,
+    Repetition,
+)
+from gatemesh_agent.gates.units import UnitKind
+from gatemesh_agent.gates.window import BLOCK
+from gatemesh_common.messages import Reason
+
+Asking = Callable[..., RequestContext]
+Scanned = Callable[..., Finding | None]
+
+
+@given(st.text("abc", min_size=1, max_size=30), st.text("xyz", max_size=40))
+def test_the_tracker_finds_period_and_start(unit: str, lead: str) -> None:
+    """The run begins where the unit first stood."""
+    text = lead + unit * (NEEDLE * 3)
+    tracker = PeriodTracker()
+    tracker.advance(text, len(text), 0)
+    assert tracker.period <= len(unit)
+    assert len(unit) % tracker.period == 0
+    assert tracker.start <= len(lead)
+
+
+def test_the_tracker_lets_go() -> None:
+    """A run ends where the text goes on differently."""
+    tracker = PeriodTracker()
+    text = "ab" * 40
+    tracker.advance(text, len(text), 0)
+    assert tracker.repeats(len(text)) == 40
+    text += "something else now"
+    tracker.advance(text, len(text), 18)
+    assert tracker.repeats(len(text)) == 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind"),
+    [
+        ("!", UnitKind.SIGN),
+        ("-", UnitKind.RULE),
+        ("0", UnitKind.DIGIT),
+        ("a", UnitKind.LETTER),
+        ("ha", UnitKind.SYLLABLE),
+        ("lattice", UnitKind.WORD),
+        ("of the sea and ", UnitKind.TEXT),
+        ("\n", UnitKind.BREAK),
+        (" ", UnitKind.BLANK),
+        ("🎉🎊", UnitKind.SIGNS),
+    ],
+)
+def test_each_kind_at_its_limit_and_past_it(
+    unit: str, kind: UnitKind, asking: Asking, scanned: Scanned
+) -> None:
+    """Blocks of 16 characters are the resolution."""
+    limit = LIMIT_CHARS[kind]
+    fine = "Here:" + unit * (limit // len(unit))
+    assert scanned(fine, Repetition(asking()).scan) is None
+    flood = "Here:" + unit * ((limit + BLOCK) // len(unit) + 1)
+    finding = scanned(flood, Repetition(asking()).scan)
+    assert finding is not None
+    assert finding.reason is Reason.REPETITION
+    assert finding.start == pytest.approx(5, abs=1)
+
+
+def test_a_paragraph_loop(asking: Asking, scanned: Scanned) -> None:
+    """A long period needs fewer repeats; four are a refrain."""
+    paragraph = (
+        "The keeper climbed the stairs, lit the lamp, wrote the log and went to bed late. " * 2
+    )
+    assert scanned(paragraph * 2, Repetition(asking()).scan) is None
+    assert scanned(paragraph * 5, Repetition(asking()).scan) is not None
+
+
+@pytest.mark.parametrize("prompt", ["Repeat banana 100 times.", "Schreibe hundert mal banana"])
+def test_the_prompt_may_ask_for_it(prompt: str, asking: Asking, scanned: Scanned) -> None:
+    """What was asked for is no fault; far more of it is one."""
+    assert scanned("banana " * 100, Repetition(asking(prompt)).scan) is None
+    assert scanned("banana " * 140, Repetition(asking(prompt)).scan) is not None
+
+
+def test_rows_that_differ_in_numbers(asking: Asking, scanned: Scanned) -> None:
+    """A list with one item under many numbers is a loop; a table of data is not."""
+    loop = "".join(f"{n}. It decouples the producer from it.\n" for n in range(1, 20))
+    finding = scanned(loop, Repetition(asking()).scan)
+    assert finding is not None
+    assert finding.start < 64
+    rows = "".join(f"10.0.0.{n}  host-{n}.lab.internal\n" for n in range(1, 40))
+    assert scanned(rows, Repetition(asking()).scan) is None
+    assert scanned(loop, Repetition(asking("Write it 20 times")).scan) is None
+
+
+def test_a_countdown_is_no_loop(asking: Asking, scanned: Scanned) -> None:
+    """Numbers alone may go on for long."""
+    assert scanned(" ".join(map(str, range(400, 0, -1))), Repetition(asking()).scan) is None
+
+
+def test_suspicion_rises_before_the_fault(asking: Asking, scanned: Scanned) -> None:
+    """The agent sees a run while it is still allowed."""
+    repetition = Repetition(asking())
+    scanned("of the sea and " * 15, repetition.scan)
+    assert 0.5 < repetition.suspicion < 1
+    scanned("nothing of the kind in here at all", repetition.scan)
+    assert repetition.suspicion == 0
+
+
+def test_limits_grow_with_wishes(asking: Asking) -> None:
+    """Playful, endless and code answers may repeat more."""
+    plain = LoopLimits(asking()).chars("the lantern ")
+    assert LoopLimits(asking("Write a song")).chars("the lantern ") == 2 * plain
+    assert LoopLimits(asking("Repeat lantern forever")).chars("the lantern ") > 10 * plain
+    assert LoopLimits(asking()).chars("the lantern ", in_fence=True) == 2 * plain
+    assert LoopLimits(asking()).chars("等等，我再确认") < plain / 2
+    assert LoopLimits(asking("Repeat it 500 times")).chars("\n") == LIMIT_CHARS[UnitKind.BREAK]
