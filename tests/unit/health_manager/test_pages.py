@@ -1,0 +1,42 @@
+"""The pages about policy, states and SQL follow the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gatemesh_common.messages import InstanceState
+from gatemesh_health_manager.migrate import find_migrations
+from gatemesh_health_manager.policy import PoolPolicy
+from gatemesh_health_manager.states import Trigger
+
+DOCS = Path(__file__).parents[3] / "docs"
+SECTIONS = {name: field.annotation for name, field in PoolPolicy.model_fields.items()}
+KEYS = [
+    f"{section}.{key}"
+    for section, kind in SECTIONS.items()
+    for key in (kind.model_fields if kind else {})
+]
+VIEWS = sorted(
+    name
+    for step in (find_migrations(None) / "versions").glob("*.py")
+    for name in re.findall(r"\b\w+_v\d+\b", step.read_text())
+)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_rule_is_described(key: str) -> None:
+    """Whoever changes one finds what it means."""
+    assert f"`{key}`" in (DOCS / "policy.md").read_text()
+
+
+@pytest.mark.parametrize("word", [*InstanceState, *Trigger])
+def test_every_state_and_trigger_is_described(word: str) -> None:
+    """Whoever reads a timeline finds what it says."""
+    assert f"`{word}`" in (DOCS / "states.md").read_text()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_described(view: str) -> None:
+    """Whoever builds a dashboard finds what there is."""
+    assert f"`{view}`" in (DOCS / "sql.md").read_text()
