@@ -1,6 +1,7 @@
 """`./mesh`: the local stack, its demo and its tests, from one command line."""
 
 import importlib
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -44,6 +45,8 @@ Port = Annotated[
 
 def main() -> None:
     """Run the command line; a failure says what is wrong and what to do, without a traceback."""
+    # What the broker's client logs on a failure is told by the failure itself.
+    logging.getLogger("aiormq").addHandler(logging.NullHandler())
     try:
         application(prog_name="./mesh")
     except MeshError as error:
@@ -111,7 +114,8 @@ def status() -> None:
     console.print(table)
     facts = folder.read_run()
     for name in ("agent_url", "management_url"):
-        console.print(f"{name.removesuffix('_url')}: {facts.get(name)}", highlight=False)
+        if facts.get(name):
+            console.print(f"{name.removesuffix('_url')}: {facts[name]}", highlight=False)
 
 
 @application.command("test", context_settings=PASS_ON)

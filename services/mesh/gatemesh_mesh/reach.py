@@ -1,6 +1,7 @@
 """Whether a broker and a database can be used, and what to do when they cannot."""
 
 import asyncio
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import aio_pika
@@ -23,6 +24,7 @@ def prepare_broker(amqp_url: str) -> None:
     Raises:
         MeshError: the broker cannot be reached, or refuses.
     """
+    require_scheme(BROKER_SETTING, amqp_url, ("amqp", "amqps"))
     asyncio.run(_declare(amqp_url))
 
 
@@ -43,10 +45,10 @@ def explain_broker(amqp_url: str, error: BaseException) -> MeshError:
     elif isinstance(error, InvalidFrameError):
         # What the client makes of a virtual host that is not there.
         reason, cure = "does not let this user into the virtual host", "create it or correct it"
-    elif isinstance(error, AMQPError):
+    elif isinstance(error, AMQPError) and not isinstance(error, OSError):
         reason, cure = f"refuses ({error})", "give the user rights to configure, write and read"
     else:
-        words = str(error) or type(error).__name__
+        words = without_password(amqp_url, str(error) or type(error).__name__)
         reason, cure = f"cannot be reached ({words})", "start it or correct the address"
     return MeshError(
         f"{BROKER_SETTING}: the broker at {where} {reason}",
@@ -60,15 +62,35 @@ def check_database(database_url: str) -> None:
     Raises:
         MeshError: the database cannot be reached, or refuses.
     """
+    require_scheme(DATABASE_SETTING, database_url, ("postgresql+psycopg", "postgresql", "postgres"))
     try:
         with psycopg.connect(plain_url(database_url), connect_timeout=int(DEADLINE_S)):
             return
     except psycopg.Error as error:
-        words = " ".join(str(error).split())
+        words = without_password(database_url, " ".join(str(error).split()))
         raise MeshError(
             f"{DATABASE_SETTING}: the database at {place_of(database_url)} cannot be used: {words}",
             f"start it or correct the address, or unset {DATABASE_SETTING} to run a private one",
         ) from error
+
+
+def require_scheme(setting: str, url: str, schemes: Sequence[str]) -> None:
+    """Check how an address begins.
+
+    Raises:
+        MeshError: it begins otherwise.
+    """
+    if urlsplit(url).scheme not in schemes:
+        raise MeshError(
+            f"{setting}: the address must begin with {' or '.join(f'{one}://' for one in schemes)}",
+            f"correct it, or unset {setting} to run a private server",
+        )
+
+
+def without_password(url: str, words: str) -> str:
+    """Return the words with the password of the address blacked out."""
+    password = urlsplit(url).password
+    return words.replace(password, "***") if password else words
 
 
 def place_of(url: str) -> str:

@@ -121,7 +121,7 @@ class Stack:
             migrate(service_environment(plan)["health_manager"], self.folder.logs / "migrate.log")
 
     def _start_engines(self, engines: Sequence[Engine]) -> None:
-        with self._progress.step(f"Starting {len(engines)} engines"):
+        with self._progress.step(f"Starting engines ({len(engines)})"):
             (self.folder.root / "drills").mkdir(exist_ok=True)
             self.supervision.add([engine.program for engine in engines])
             for engine in engines:
@@ -148,6 +148,8 @@ class Stack:
         Raises:
             MeshError: a process survived.
         """
+        if not self.supervision.survivors():
+            return
         with self._progress.step("Stopping the stack"):
             report_survivors(self.supervision.close(last=nodes.PROGRAMS))
 

@@ -1,7 +1,9 @@
 """A server that cannot be used is named with setting, place and way out, without its password."""
 
+from collections.abc import Callable
+
 import pytest
-from aio_pika.exceptions import AMQPError, ProbableAuthenticationError
+from aio_pika.exceptions import AMQPConnectionError, AMQPError, ProbableAuthenticationError
 from aiormq.exceptions import InvalidFrameError
 
 from gatemesh_mesh.errors import MeshError
@@ -18,6 +20,7 @@ CLOSED = "127.0.0.1:1"
         (InvalidFrameError("x"), "virtual host"),
         (AMQPError("no rights"), "no rights"),
         (ConnectionRefusedError("refused"), "cannot be reached (refused)"),
+        (AMQPConnectionError("no, hidden"), "cannot be reached (no, ***)"),
         (TimeoutError(), "cannot be reached (TimeoutError)"),
     ],
 )
@@ -33,6 +36,14 @@ def test_each_refusal_is_told_apart(error: BaseException, meaning: str) -> None:
 def test_a_place_has_no_password() -> None:
     """Addresses can be shown."""
     assert place_of("postgresql+psycopg://u:hidden@h/db") == "h/db"
+
+
+@pytest.mark.parametrize("check", [check_database, prepare_broker])
+def test_another_kind_of_server_is_refused(check: Callable[[str], None]) -> None:
+    """A person who mixes up two settings learns what belongs there."""
+    with pytest.raises(MeshError, match="must begin with") as caught:
+        check("mysql://u:hidden@h/db")
+    assert "hidden" not in str(caught.value)
 
 
 def test_an_unreachable_broker_is_an_error_at_once() -> None:
