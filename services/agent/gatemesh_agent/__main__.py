@@ -1,6 +1,7 @@
 """Composition root of the agent: `python -m gatemesh_agent`."""
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 EXIT_SETTINGS = 2
 AGAIN_S = 1.0
 DECLARE_DEADLINE_S = 10.0
+COLLECT_AFTER = (50_000, 20, 20)
 
 
 async def serve(settings: AgentSettings) -> None:
@@ -95,6 +97,13 @@ def stop_requested() -> asyncio.Event:
     return event
 
 
+def tune_collector() -> None:
+    """Collect garbage less often: an event's JSON makes hundreds of objects, and no cycles."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
 def main() -> int:
     """Read the settings, run, and return the exit code."""
     try:
@@ -102,6 +111,7 @@ def main() -> int:
         configure_logging(APP_ID, settings.log_level)
         # A broker that is away would be a line per try; our own events say it.
         logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
+        tune_collector()
         uvloop.run(serve(settings))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")

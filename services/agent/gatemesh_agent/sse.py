@@ -1,6 +1,7 @@
 """Server-sent events over bytes that arrive split and merged anywhere. Pure."""
 
 import re
+from collections.abc import Iterator
 
 # Atomic groups: a lone CRLF must not match as two line ends.
 BOUNDARY = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -24,21 +25,37 @@ class EventSplitter:
         """Return the events that `data` completes, each with the blank line that ends it."""
         unsearched = max(len(self._rest) - LONGEST_BOUNDARY + 1, 0)
         buffer = self._rest + data if self._rest else data
+        # Plain line feeds are the rule, and finding them is far cheaper than the expression.
+        ends = plain_ends if b"\r" not in buffer else any_ends
         events: list[bytes] = []
         begin = 0
-        for match in BOUNDARY.finditer(buffer, unsearched):
-            if match.end() == len(buffer) and buffer.endswith(b"\r"):
-                # The next byte may be the LF of this CR.
-                break
-            events.append(buffer[begin : match.end()])
-            begin = match.end()
-        self._rest = buffer[begin:]
+        for end in ends(buffer, unsearched):
+            events.append(buffer[begin:end])
+            begin = end
+        self._rest = buffer[begin:] if begin else buffer
         return events
 
     def take_rest(self) -> bytes:
         """Return the incomplete event and forget it."""
         rest, self._rest = self._rest, b""
         return rest
+
+
+def plain_ends(buffer: bytes, start: int) -> Iterator[int]:
+    """Yield where events end in a buffer without carriage returns."""
+    found = buffer.find(b"\n\n", start)
+    while found >= 0:
+        yield found + 2
+        found = buffer.find(b"\n\n", found + 2)
+
+
+def any_ends(buffer: bytes, start: int) -> Iterator[int]:
+    """Yield where events end, whatever ends their lines."""
+    for match in BOUNDARY.finditer(buffer, start):
+        if match.end() == len(buffer) and buffer.endswith(b"\r"):
+            # The next byte may be the LF of this CR.
+            return
+        yield match.end()
 
 
 def json_start(event: bytes) -> int:
