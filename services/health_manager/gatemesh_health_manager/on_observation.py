@@ -56,8 +56,10 @@ def enter_first_probation(case: Case) -> None:
 
 
 def on_same_life(case: Case) -> None:
-    """Know again that it runs."""
+    """Know again that it runs; a life that only a report has told of is probed now."""
     case.change(running=True)
+    if case.record.state is S.STARTING:
+        enter_first_probation(case)
 
 
 def on_exit(case: Case) -> None:

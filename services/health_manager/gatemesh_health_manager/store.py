@@ -46,6 +46,7 @@ from gatemesh_health_manager.store_tables import (
     REQUESTS,
     TELEMETRY_WINDOWS,
 )
+from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
 
 APP_ID = "health_manager"
 PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
@@ -97,6 +98,7 @@ class Store:
             facts = await work.store_verdicts(fresh)
             for verdict in fresh:
                 work.decide(verdict.instance_id, verdict, facts.get(verdict.instance_id, NO_FACTS))
+        tell_verdicts(fresh)
 
     async def apply_records(self, queue: str, messages: Sequence[Message]) -> None:
         """Write down messages that nothing is decided about."""
@@ -122,6 +124,7 @@ class Store:
         async with self._deciding() as work:
             await work.load_all()
             work.tick()
+        tell_fleet(work.fleet)
 
     async def routing_tables(self) -> list[RoutingTable]:
         """Return the present table of every pool."""
@@ -147,6 +150,7 @@ class Store:
             await work.finish()
         if work.announced:
             self._announced()
+        tell_decisions(work.decisions)
 
 
 class Work:
@@ -156,8 +160,8 @@ class Work:
         self._connection = connection
         self._policy = policy
         self._now = now
-        self._fleet = Fleet(policy, (), ())
-        self._decisions: list[Decision] = []
+        self.fleet = Fleet(policy, (), ())
+        self.decisions: list[Decision] = []
         self.announced = False
 
     async def unseen(self, queue: str, messages: Sequence[Any]) -> list[Any]:
@@ -174,7 +178,7 @@ class Work:
         homes = {name: pools_by_instance[name] or known.get(name, DEFAULT_POOL) for name in names}
         await self._lock({*homes.values(), *known.values()}, known)
         for name, pool in homes.items():
-            self._fleet.register(name, pool, self._now)
+            self.fleet.register(name, pool, self._now)
 
     async def load_known(self, names: set[str]) -> None:
         """Lock the pools of those of some instances that are known."""
@@ -182,19 +186,19 @@ class Work:
         await self._lock(set(known.values()), known)
 
     async def _lock(self, pools: set[str], expected: Collection[str]) -> None:
-        self._fleet = await store_fleet.lock_pools(self._connection, self._policy, pools)
+        self.fleet = await store_fleet.lock_pools(self._connection, self._policy, pools)
         for name in expected:
-            if name not in self._fleet.records:
+            if name not in self.fleet.records:
                 raise InstanceMovedError(f"{name} changed its pool just now")
 
     async def load_all(self) -> None:
         """Lock every pool."""
-        self._fleet = await store_fleet.lock_all(self._connection, self._policy)
+        self.fleet = await store_fleet.lock_all(self._connection, self._policy)
 
     async def store_verdicts(self, verdicts: Sequence[Verdict]) -> dict[str, Facts]:
         """Insert verdicts and return the facts around them, by instance."""
         return await store_verdicts.insert_and_count(
-            self._connection, self._policy, self._fleet, verdicts, self._now
+            self._connection, self._policy, self.fleet, verdicts, self._now
         )
 
     async def store_records(self, messages: Sequence[Message]) -> None:
@@ -205,8 +209,8 @@ class Work:
 
     def decide(self, instance_id: str, event: Decidable | ActionRequest, *facts: Facts) -> Decision:
         """Decide about one event and keep the outcome."""
-        decision = self._fleet.apply(instance_id, event, self._now, *facts)
-        self._decisions.append(decision)
+        decision = self.fleet.apply(instance_id, event, self._now, *facts)
+        self.decisions.append(decision)
         return decision
 
     async def answer(self, request: ActionRequest) -> None:
@@ -221,28 +225,28 @@ class Work:
 
     async def _answer_about_pool(self, request: ActionRequest) -> str:
         await self.load_all()
-        if request.pool not in self._fleet.pools:
+        if request.pool not in self.fleet.pools:
             return "no instance of this pool has been heard of"
-        self._fleet.pause(request)
+        self.fleet.pause(request)
         return ""
 
     def _answer_about_instance(self, instance_id: str, request: ActionRequest) -> str:
-        if instance_id not in self._fleet.records:
+        if instance_id not in self.fleet.records:
             return "no such instance has been heard of"
         return self.decide(instance_id, request).refusal or ""
 
     def tick(self) -> None:
         """Let time pass for every instance that the executor knows."""
-        for record in list(self._fleet.records.values()):
+        for record in list(self.fleet.records.values()):
             if record.observed:
                 cause = derived_id("tick", record.instance_id, self._now.isoformat())
                 tick = Tick(cause)
-                self._decisions.append(self._fleet.apply(record.instance_id, tick, self._now))
+                self.decisions.append(self.fleet.apply(record.instance_id, tick, self._now))
 
     async def finish(self) -> None:
         """Write down what was decided, and leave the messages about it in the outbox."""
         version = self._policy.version
-        await store_fleet.save(self._connection, self._fleet, self._decisions, version, self._now)
-        messages = announcements(self._fleet, self._decisions, version, self._now)
+        await store_fleet.save(self._connection, self.fleet, self.decisions, version, self._now)
+        messages = announcements(self.fleet, self.decisions, version, self._now)
         await enqueue(self._connection, messages, APP_ID, self._now)
         self.announced = bool(messages)

@@ -101,6 +101,13 @@ def test_a_repetition_changes_nothing_but_the_moment() -> None:
 
 
 @pytest.mark.parametrize("when_s", [0, -5])
+def test_a_life_that_a_report_told_of_is_probed_once_it_is_observed(when_s: float) -> None:
+    """An instance nobody had observed cannot get stuck."""
+    told = record(S.STARTING, base_url=None, observed_at=at(when_s))
+    assert observed(told, seen()).record.state is S.PROBATION
+
+
+@pytest.mark.parametrize("when_s", [0, -5])
 def test_an_old_observation_changes_nothing(when_s: float) -> None:
     """Shuffled observations cannot bring back an earlier life."""
     assert observed(record(), seen(life_id="life-0", timestamp=at(when_s))).record == record()

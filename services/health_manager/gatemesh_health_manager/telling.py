@@ -1,0 +1,95 @@
+"""What is counted and logged of decisions, once they are committed."""
+
+import logging
+from collections import Counter as Tally
+from collections.abc import Iterable
+
+from prometheus_client import Counter, Gauge
+
+from gatemesh_common.messages import InstanceState, Verdict
+from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.record import Decision
+
+log = logging.getLogger(__name__)
+
+VERDICTS = Counter(
+    "gatemesh_verdicts_total", "Verdicts stored, by gate and outcome.", ["check_level", "outcome"]
+)
+TRANSITIONS = Counter(
+    "gatemesh_transitions_total", "Steps in the state table, by trigger.", ["pool", "trigger"]
+)
+INCIDENTS = Counter(
+    "gatemesh_incidents_total",
+    "Incidents that opened, changed or ended, by condition and status.",
+    ["pool", "condition", "status"],
+)
+COMMANDS = Counter("gatemesh_commands_total", "Commands ordered, by action.", ["pool", "action"])
+INSTANCES = Gauge(
+    "gatemesh_instances", "Instances by state, as the ticking manager sees them.", ["pool", "state"]
+)
+
+
+def tell_verdicts(verdicts: Iterable[Verdict]) -> None:
+    """Count stored verdicts."""
+    tally = Tally((verdict.check_level.value, verdict.outcome.value) for verdict in verdicts)
+    for labels, count in tally.items():
+        VERDICTS.labels(*labels).inc(count)
+
+
+def tell_decisions(decisions: Iterable[Decision]) -> None:
+    """Count and log what decisions changed; one event per fact."""
+    for decision in decisions:
+        _tell_transitions(decision)
+        _tell_incidents(decision)
+        _tell_commands(decision)
+
+
+def tell_fleet(fleet: Fleet) -> None:
+    """Set how many instances of each pool are in which state."""
+    for pool in fleet.pools:
+        states = Tally(record.state for record in fleet.members(pool))
+        for state in InstanceState:
+            INSTANCES.labels(pool, state.value).set(states[state])
+
+
+def _tell_transitions(decision: Decision) -> None:
+    record = decision.record
+    for step in decision.transitions:
+        TRANSITIONS.labels(record.pool, step.trigger.value).inc()
+        facts = {
+            "instance_id": record.instance_id,
+            "incarnation": step.incarnation,
+            "incident_id": step.incident_id,
+            "before": step.before.value,
+            "after": step.after.value,
+            "trigger": step.trigger.value,
+        }
+        log.info("instance_moved", extra=facts)
+
+
+def _tell_incidents(decision: Decision) -> None:
+    record = decision.record
+    for incident in decision.incidents:
+        INCIDENTS.labels(record.pool, incident.condition.value, incident.status).inc()
+        facts = {
+            "instance_id": record.instance_id,
+            "incident_id": incident.incident_id,
+            "condition": incident.condition.value,
+            "status": incident.status,
+            "reason": incident.reason,
+        }
+        log.warning("incident_changed", extra=facts)
+
+
+def _tell_commands(decision: Decision) -> None:
+    for order in decision.commands:
+        command = order.command
+        COMMANDS.labels(command.pool, command.action.value).inc()
+        facts = {
+            "instance_id": command.instance_id,
+            "incident_id": command.incident_id,
+            "command_id": command.message_id,
+            "action": command.action.value,
+            "fence": command.fence,
+        }
+        log.info("command_ordered", extra=facts)

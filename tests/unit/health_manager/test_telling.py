@@ -1,0 +1,55 @@
+"""What operators see of decisions besides SQL."""
+
+import logging
+
+import pytest
+from prometheus_client import REGISTRY
+
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
+
+from .samples import NOW, hard, record, verdict
+
+
+def value(name: str, **labels: str) -> float:
+    """Return the value of a metric, zero when it is not there yet."""
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def fleet() -> Fleet:
+    """Return a pool of two."""
+    names = ("engine-0", "engine-1")
+    return Fleet(Policy(), [PoolRecord("default")], [record(instance_id=name) for name in names])
+
+
+def test_a_decision_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """One event per fact, with the identifiers that join services."""
+    caplog.set_level(logging.INFO)
+    before = value("gatemesh_transitions_total", pool="default", trigger="proven")
+    tell_decisions([fleet().apply("engine-0", hard(), NOW)])
+    after = value("gatemesh_transitions_total", pool="default", trigger="proven")
+    assert after - before == 1
+    events = [entry.getMessage() for entry in caplog.records]
+    assert events == ["instance_moved", "incident_changed", "command_ordered"]
+    assert all(entry.__dict__["instance_id"] == "engine-0" for entry in caplog.records)
+    assert all(entry.__dict__["incident_id"] for entry in caplog.records)
+
+
+def test_verdicts_are_counted_by_gate() -> None:
+    """A gate that falls silent is seen."""
+    labels = {"check_level": "L1", "outcome": "failed"}
+    before = value("gatemesh_verdicts_total", **labels)
+    tell_verdicts([verdict(), verdict(), hard()])
+    assert value("gatemesh_verdicts_total", **labels) - before == 2
+
+
+def test_states_are_a_gauge() -> None:
+    """A state that nobody is in stands at zero, not at its last value."""
+    pool = fleet()
+    tell_fleet(pool)
+    assert value("gatemesh_instances", pool="default", state="healthy") == 2
+    pool.apply("engine-0", hard(), NOW)
+    tell_fleet(pool)
+    assert value("gatemesh_instances", pool="default", state="healthy") == 1
+    assert value("gatemesh_instances", pool="default", state="ejected") == 1
