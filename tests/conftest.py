@@ -75,7 +75,9 @@ def bench() -> Iterator[Bench]:
         )
     finally:
         supervision.close(last=nodes.PROGRAMS)
-        shutil.rmtree(folder.root, ignore_errors=True)
+        # The database lies elsewhere when the folder for temporary files is closed to others.
+        for left in (folder.root, *([plan.postgres.folder] if plan.postgres else [])):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def management_of(amqp_url: str) -> str:

@@ -36,10 +36,14 @@ def plan_nodes(
 ) -> Nodes:
     """Choose places for the wanted nodes, each on the ports that bear its names."""
     secrets = folder.secrets()
-    return Nodes(
-        plan_broker(folder, progress, ports, secrets) if broker else None,
-        plan_database(folder, ports[postgres.PROGRAM], secrets["database"]) if database else None,
-    )
+    node = plan_broker(folder, progress, ports, secrets) if broker else None
+    if not database:
+        return Nodes(node, None)
+    server = plan_database(folder, ports[postgres.PROGRAM], secrets["database"])
+    if not server.folder.is_relative_to(folder.root):
+        # The server runs as another user, who cannot pass through a closed parent folder.
+        progress.note(f"{folder.root} is closed to other users; database: {server.folder}")
+    return Nodes(node, server)
 
 
 def node_port_names(*, broker: bool = True, database: bool = True) -> tuple[str, ...]:

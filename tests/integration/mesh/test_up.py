@@ -1,0 +1,112 @@
+"""`./mesh up` and `./mesh down` as people use them, down to kill -9 of everything that watches."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from gatemesh_mesh.foreground import stop_everything
+from gatemesh_mesh.postgres import plain_url
+from gatemesh_mesh.progress import SilentProgress
+from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.supervision import Supervision
+from gatemesh_mesh.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+START_DEADLINE_S = 150
+
+
+@dataclass
+class CommandLine:
+    """`./mesh` on one state folder, on the test session's broker and database."""
+
+    folder: StateFolder
+    environment: dict[str, str]
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command."""
+        return [sys.executable, "-m", "gatemesh_mesh", *arguments]
+
+    def call(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def up(self, output: Path) -> "subprocess.Popen[bytes]":
+        """Start the stack and wait until it serves."""
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                self.command("up", "--engines", "1"),
+                env=self.environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+
+        def settled() -> bool:
+            return "Ctrl-C" in output.read_text() or process.poll() is not None
+
+        assert wait_until(settled, START_DEADLINE_S)
+        assert process.poll() is None, output.read_text()
+        return process
+
+
+@pytest.fixture
+def mesh(tmp_path: Path, vhost_url: str, fresh_database: str) -> Iterator[CommandLine]:
+    """Return a command line; whatever it leaves is ended."""
+    folder = StateFolder(tmp_path / "state")
+    environment = os.environ | {
+        "GATEMESH_STATE": str(folder.root),
+        "GATEMESH_AMQP_URL": vhost_url,
+        "GATEMESH_DATABASE_URL": fresh_database,
+    }
+    yield CommandLine(folder, environment)
+    stop_everything(folder, SilentProgress())
+
+
+def test_it_serves_and_ctrl_c_ends_all_of_it(
+    mesh: CommandLine, tmp_path: Path, fresh_database: str
+) -> None:
+    """A person sees addresses that work, and nothing is left after Ctrl-C."""
+    output = tmp_path / "up.log"
+    process = mesh.up(output)
+    status = mesh.call("status")
+    assert status.returncode == 0
+    assert "health_manager" in status.stdout
+    [agent] = re.findall(r"(http://\S+)/v1/chat", output.read_text())
+    with urllib.request.urlopen(f"{agent}/v1/models", timeout=30) as answer:  # noqa: S310
+        assert answer.status == 200
+    with psycopg.connect(plain_url(fresh_database)) as connection:
+        connection.execute("SELECT * FROM instance_health_v1")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=100) == 0
+    assert Supervision(mesh.folder).survivors() == []
+    assert mesh.call("status").returncode == 3
+
+
+def test_down_after_everything_that_watches_was_killed(mesh: CommandLine, tmp_path: Path) -> None:
+    """Orphans of a killed command line and a killed supervisord are found and ended."""
+    process = mesh.up(tmp_path / "up.log")
+    pid = int((mesh.folder.supervisor / "supervisord.pid").read_text())
+    process.kill()
+    os.kill(pid, signal.SIGKILL)
+    process.wait()
+    assert Supervision(mesh.folder).survivors()
+    down = mesh.call("down")
+    assert down.returncode == 0, down.stderr
+    assert "Nothing is left running" in down.stdout
+    assert Supervision(mesh.folder).survivors() == []
+    assert "Nothing was running" in mesh.call("down").stdout
