@@ -1,5 +1,6 @@
 """The transaction around deciding: see once, lock, load, decide, write down, announce."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -31,6 +32,7 @@ from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, Tick
 from gatemesh_health_manager.routing import routing_table
+from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.store_rows import (
     Row,
     rejected_row,
@@ -47,6 +49,8 @@ from gatemesh_health_manager.store_tables import (
     TELEMETRY_WINDOWS,
 )
 from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
+
+log = logging.getLogger(__name__)
 
 APP_ID = "health_manager"
 PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
@@ -239,9 +243,16 @@ class Work:
         """Let time pass for every instance that the executor knows."""
         for record in list(self.fleet.records.values()):
             if record.observed:
-                cause = derived_id("tick", record.instance_id, self._now.isoformat())
-                tick = Tick(cause)
-                self.decisions.append(self.fleet.apply(record.instance_id, tick, self._now))
+                self._tick_one(record.instance_id)
+
+    def _tick_one(self, instance_id: str) -> None:
+        tick = Tick(derived_id("tick", instance_id, self._now.isoformat()))
+        try:
+            self.decisions.append(self.fleet.apply(instance_id, tick, self._now))
+        except IllegalTransitionError as error:
+            # A fault in the rules about one instance must not stop time for all others.
+            facts = {"instance_id": instance_id, "error": str(error)}
+            log.error("tick_refused", extra=facts)  # noqa: TRY400 (the place is the rule's)
 
     async def finish(self) -> None:
         """Write down what was decided, and leave the messages about it in the outbox."""
