@@ -2,8 +2,10 @@
 
     python benchmarks/agent.py [--seconds S] [--rounds N] [--clients N] [--tokens N] [--json OUT]
 
-One engine stands behind all three: it replays a recorded-looking answer at once, with 20 log
-probabilities per token where they are asked, as the agent does. The three paths take turns, round
+One engine stands behind all three: it replays an answer with 20 log probabilities per token where
+they are asked, as the agent does. It takes no time to generate, so the loads without a pace show
+what a path can carry at most; the paced load, at the speed of a real engine's streams, shows what a
+client notices. The three paths take turns, round
 after round, so that a busy moment of the machine meets all of them; medians are compared. Engine,
 nginx, agent and client share the machine's cores: the client's own share is printed, and figures of
 a machine with few cores say how the paths compare, not how fast they can be.
@@ -15,6 +17,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 import resource
 import shutil
 import socket
@@ -33,6 +36,7 @@ import uvloop
 
 HOST = "127.0.0.1"
 CHAT = "/v1/chat/completions"
+PACE = re.compile(rb'"pace_ms":(\d+)')
 SEA = (
     "The sea is a wide and restless place where cold currents carry life from pole to pole, and "
     "every coast keeps another story of storms, ships, salt, patience and slow return. "
@@ -49,6 +53,8 @@ class Load:
     name: str
     stream: bool
     clients: int
+    pace_ms: int = 0
+    """Time between two tokens of a stream; 0 sends the whole answer at once."""
 
 
 @dataclass
@@ -56,18 +62,21 @@ class Tally:
     """What one run gave."""
 
     latencies_s: list[float] = field(default_factory=list)
+    first_bytes_s: list[float] = field(default_factory=list)
     chunks: int = 0
     wall_s: float = 0.0
     client_cpu_s: float = 0.0
 
     def figures(self) -> dict[str, float]:
         """Return the run's figures."""
-        ordered = sorted(self.latencies_s)
+        ordered, first = sorted(self.latencies_s), sorted(self.first_bytes_s)
         return {
             "requests_per_s": len(ordered) / self.wall_s,
             "chunks_per_s": self.chunks / self.wall_s,
             "p50_ms": ordered[len(ordered) // 2] * 1000,
             "p99_ms": ordered[int(len(ordered) * 0.99)] * 1000,
+            "first_byte_p50_ms": first[len(first) // 2] * 1000,
+            "first_byte_p99_ms": first[int(len(first) * 0.99)] * 1000,
             "client_cpu_share": self.client_cpu_s / self.wall_s,
         }
 
@@ -136,7 +145,21 @@ class EngineProtocol(asyncio.Protocol):
         if found and len(rest) >= length_in(head):
             self._buffer = b""
             asked = b'"top_logprobs"' in rest, b'"stream":true' in rest
-            self._transport.write(self._answers[asked])
+            pace = PACE.search(rest)
+            if pace is None:
+                self._transport.write(self._answers[asked])
+            else:
+                pieces = self._answers[asked].split(b"data: ")
+                # The head leaves with the first token, as it does in vLLM.
+                pieces[:3] = [b"data: ".join(pieces[:3])]
+                self._send(pieces, 0, int(pace[1]) / 1000)
+
+    def _send(self, pieces: Sequence[bytes], place: int, pause_s: float) -> None:
+        last = place == len(pieces) - 1
+        self._transport.write(pieces[place] if last else pieces[place] + b"data: ")
+        if not last:
+            loop = asyncio.get_running_loop()
+            loop.call_later(pause_s, self._send, pieces, place + 1, pause_s)
 
 
 def length_in(head: bytes) -> int:
@@ -166,7 +189,7 @@ def run_engine(port: int, tokens: int) -> None:
 class Caller:
     """One client: a connection that asks again and again."""
 
-    def __init__(self, port: int, *, stream: bool) -> None:
+    def __init__(self, port: int, load: Load) -> None:
         self._port = port
         body = compact(
             {
@@ -174,7 +197,8 @@ class Caller:
                 "messages": [{"role": "user", "content": "Tell me about the sea."}],
                 "temperature": 0,
                 "max_tokens": 4096,
-                **({"stream": True} if stream else {}),
+                **({"stream": True} if load.stream else {}),
+                **({"pace_ms": load.pace_ms} if load.pace_ms else {}),
             }
         )
         self._request = (
@@ -188,14 +212,15 @@ class Caller:
         while time.perf_counter() < until_s:
             begun = time.perf_counter()
             writer.write(self._request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            tally.first_bytes_s.append(time.perf_counter() - begun)
             # Not `+= await`: others add to the sum meanwhile.
-            chunks = await self._read(reader)
+            chunks = await self._read(head, reader)
             tally.chunks += chunks
             tally.latencies_s.append(time.perf_counter() - begun)
         writer.close()
 
-    async def _read(self, reader: asyncio.StreamReader) -> int:
-        head = await reader.readuntil(b"\r\n\r\n")
+    async def _read(self, head: bytes, reader: asyncio.StreamReader) -> int:
         assert b" 200 " in head.split(b"\r\n", 1)[0], head
         if b"chunked" not in head.lower():
             await reader.readexactly(length_in(head))
@@ -212,7 +237,7 @@ async def drive(port: int, load: Load, seconds: float) -> Tally:
     """Run one load against one path."""
     tally = Tally()
     cpu, begun = time.process_time(), time.perf_counter()
-    callers = [Caller(port, stream=load.stream) for _ in range(load.clients)]
+    callers = [Caller(port, load) for _ in range(load.clients)]
     await asyncio.gather(*(caller.run(begun + seconds, tally) for caller in callers))
     tally.wall_s = time.perf_counter() - begun
     tally.client_cpu_s = time.process_time() - cpu
@@ -345,8 +370,19 @@ def compare(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[s
                     "requests_ratio": figures["requests_per_s"] / direct["requests_per_s"],
                     "added_p50_ms": figures["p50_ms"] - direct["p50_ms"],
                     "added_p99_ms": figures["p99_ms"] - direct["p99_ms"],
+                    "added_first_byte_p50_ms": figures["first_byte_p50_ms"]
+                    - direct["first_byte_p50_ms"],
+                    "added_first_byte_p99_ms": figures["first_byte_p99_ms"]
+                    - direct["first_byte_p99_ms"],
+                    **chunk_ratio(figures, direct),
                 }
     return ratios
+
+
+def chunk_ratio(figures: dict[str, float], direct: dict[str, float]) -> dict[str, float]:
+    """Return the ratio of streamed chunks, where there are any."""
+    chunks = direct["chunks_per_s"]
+    return {"chunks_ratio": figures["chunks_per_s"] / chunks} if chunks else {}
 
 
 def show(report: dict[str, Any]) -> None:
@@ -363,7 +399,9 @@ def show(report: dict[str, Any]) -> None:
     for name, ratio in report["ratios"].items():
         print(
             f"{name:<22} requests x{ratio['requests_ratio']:.2f}, "
-            f"added p50 {ratio['added_p50_ms']:.2f} ms, p99 {ratio['added_p99_ms']:.2f} ms"
+            f"added p50 {ratio['added_p50_ms']:.2f} ms, p99 {ratio['added_p99_ms']:.2f} ms, "
+            f"to the first byte p50 {ratio['added_first_byte_p50_ms']:.2f} ms, "
+            f"p99 {ratio['added_first_byte_p99_ms']:.2f} ms"
         )
 
 
@@ -374,6 +412,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each path that count")
     parser.add_argument("--clients", type=int, default=16, help="clients of the busy loads")
     parser.add_argument("--tokens", type=int, default=64, help="tokens per answer")
+    parser.add_argument("--pace-ms", type=int, default=10, help="between two paced tokens, ms")
     parser.add_argument("--json", type=Path, help="file for the figures")
     return parser.parse_args(arguments)
 
@@ -401,6 +440,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             Load("stream x1", stream=True, clients=1),
             Load(f"whole x{options.clients}", stream=False, clients=options.clients),
             Load(f"stream x{options.clients}", stream=True, clients=options.clients),
+            Load(
+                f"paced x{options.clients}",
+                stream=True,
+                clients=options.clients,
+                pace_ms=options.pace_ms,
+            ),
         )
         results = measure(paths, loads, options)
     report = {

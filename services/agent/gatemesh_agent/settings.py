@@ -81,7 +81,7 @@ class AgentSettings(ServiceSettings):
     max_header_bytes: int = Field(default=64 * 2**10, ge=1024, le=2**20)
     """Longest request line or header field, in either direction."""
 
-    max_answer_bytes: int = Field(default=64 * 2**20, ge=1024, le=2**31)
+    max_answer_bytes: int = Field(default=16 * 2**20, ge=1024, le=2**31)
     """Largest answer that is held to be judged whole; a larger one passes unjudged."""
 
     max_event_bytes: int = Field(default=4 * 2**20, ge=1024, le=2**30)
