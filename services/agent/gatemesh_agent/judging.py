@@ -21,6 +21,7 @@ GATES = (CheckLevel.L1, CheckLevel.L3)
 """Gates that judge each choice of each guarded answer."""
 
 MOST_CHOICES = 1024
+CUT_BY_LIMIT = "length"
 
 NAN_REFUSAL = Judgement(CheckLevel.L3, Outcome.FAILED, Reason.NAN_LOGITS, hard=True)
 
@@ -75,7 +76,7 @@ class ChoiceJudge:
         count = len(reading.steps) or bool(reading.text)
         self._tokens += count
         self._report.count_tokens(count)
-        self._other_output |= reading.other_output
+        self._other_output |= reading.other_output or bool(reading.calls)
         if reading.calls:
             self._calls.add(reading.calls)
         if reading.text:
@@ -87,7 +88,8 @@ class ChoiceJudge:
         """Conclude every gate; `None` says that the answer was cut short."""
         if self._open:
             whole = reason if self._calls.complete else None
-            calls = self._calls.calls()
+            # Calls that the token limit cut off are torn without being damaged.
+            calls = self._calls.calls() if reason != CUT_BY_LIMIT else []
             self._take(self._chain.finish(whole, calls, other_output=self._other_output))
             self._open.clear()
 

@@ -222,6 +222,17 @@ def test_the_real_gates_see_nan_in_a_stream() -> None:
     assert verdict.details["stream"] is True
 
 
+@pytest.mark.parametrize(("reason", "failures"), [("length", 0), ("tool_calls", 1)])
+def test_a_call_that_the_token_limit_cut_is_not_damaged(reason: str, failures: int) -> None:
+    """Torn arguments are a fault only where the engine says that they are whole."""
+    judging_, published = judging()
+    call = {"index": 0, "function": {"name": "f", "arguments": '{"city": "Pa'}}
+    fields = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": reason}]}
+    with judging_.begin(ASKED, Origin("R1"), LIFE, 20, streamed=True) as judge:
+        judge.take_event(fields)
+    assert len(published) == failures
+
+
 def test_probes_only_want_the_failures() -> None:
     """Nothing of a probe is traffic."""
     judging_, published = judging()
