@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 
+import aiohttp
 import pytest
 from tests.acceptance.fleet import Fleet, keep_asking, now, until
 
@@ -68,7 +69,7 @@ async def test_a_kill_changes_nothing_about_the_end(
     async def ask(turn: int) -> None:
         try:
             await fleet.ask(f"{service} {step} {turn}", stream=turn % 2 == 0)
-        except OSError:
+        except (aiohttp.ClientError, OSError):
             # The agent is the service that was killed.
             await asyncio.sleep(0.1)
 
