@@ -1,13 +1,20 @@
 """A guarded stream gives the client what the engine would have sent, however it was cut."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatemesh_agent.judging import Judging
+from gatemesh_agent.reporting import Life, Origin, Reporter
+from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.stream import GuardedStream, Untouched, cut_whole
+from gatemesh_agent.telemetry import Telemetry
+from gatemesh_common.messages import Message, Verdict
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DONE = b"data: [DONE]\n\n"
 
 
@@ -136,3 +143,30 @@ def test_small_parts() -> None:
     """What stands in for a cut leaves everything, and a cut leaves no trace."""
     assert Untouched().feed(b"x") + Untouched().end() == b"x"
     assert cut_whole(b'{"logprobs":{"a":[1]},"b":\xff}') == b'{"logprobs":null,"b":\xff}'
+
+
+@given(st.integers(0, 5), st.lists(st.integers(0, 100_000), max_size=20))
+def test_any_cut_gives_the_same_verdicts(onset: int, places: list[int]) -> None:
+    """From the real gates, on a stream whose figures turn into NaN."""
+    events = [token(f"word{number} ", logprobs=True) for number in range(6)]
+    for event in events[onset:]:
+        event["choices"][0]["logprobs"]["content"][0]["logprob"] = None
+    sent = b"".join(map(sse, events)) + sse(token("", logprobs=True, finish="stop")) + DONE
+    assert verdicts(cut(sent, places)) == verdicts([sent]) == [("L3", "nan_logits", onset + 1)]
+
+
+def verdicts(pieces: list[bytes]) -> list[tuple[str, str, int]]:
+    """Return what the real gates publish about a stream."""
+    published: list[Message] = []
+    telemetry = Telemetry("agent-0", "p", NOON)
+    reporter = Reporter("agent-0", "p", telemetry, published.append, lambda: NOON)
+    judging = Judging(reporter, lambda: NOON, lambda _: None)
+    asked = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"Count words"}]}')
+    life = Life("engine-0", 1, None, numbered=True)
+    with judging.begin(asked, Origin("R"), life, 20, streamed=True) as judge:
+        stream = GuardedStream(judge, added=True, drops_bare=True, limit_bytes=10**6)
+        for piece in pieces:
+            stream.feed(piece)
+        stream.end()
+    found = [each for each in published if isinstance(each, Verdict)]
+    return [(each.check_level, each.reason, each.details["tokens"]) for each in found]
