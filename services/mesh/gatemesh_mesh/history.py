@@ -34,7 +34,6 @@ WHERE instance_id = %(instance)s AND action IN ('eject', 'drain') AND issued_at 
     AND step ->> 'step' = 'confirmed'"""
 
 
-
 @dataclass(frozen=True)
 class Moment:
     """One line of an instance's history."""
