@@ -29,6 +29,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -340,14 +341,13 @@ def free_ports(count: int) -> list[int]:
 def measure(paths: dict[str, int], loads: Sequence[Load], options: argparse.Namespace) -> Any:
     """Return the median figures by load and path; the paths take turns."""
     runs: dict[str, dict[str, list[dict[str, float]]]] = {}
-    for load in loads:
-        for number in range(options.rounds + 1):
-            for path, port in paths.items():
-                seconds = options.seconds if number else min(options.seconds, 1.0)
-                tally = uvloop.run(drive(port, load, seconds))
-                if number:
-                    # Round 0 only warms up.
-                    runs.setdefault(load.name, {}).setdefault(path, []).append(tally.figures())
+    turns = product(loads, range(options.rounds + 1), paths.items())
+    for load, number, (path, port) in turns:
+        seconds = options.seconds if number else min(options.seconds, 1.0)
+        tally = uvloop.run(drive(port, load, seconds))
+        if number:
+            # Round 0 only warms up.
+            runs.setdefault(load.name, {}).setdefault(path, []).append(tally.figures())
     return {
         load: {path: medians(figures) for path, figures in by_path.items()}
         for load, by_path in runs.items()

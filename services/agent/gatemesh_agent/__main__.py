@@ -3,28 +3,24 @@
 import asyncio
 import gc
 import logging
-import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import uvloop
-from aio_pika.exceptions import AMQPError
 
 from gatemesh_agent.service import APP_ID, DRAIN_S, Agent, build_agent, listening
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_common.admin import Readiness, start_admin_server
-from gatemesh_common.broker import declare_topology
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.log import configure_logging
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.running import EXIT_SETTINGS, declare_when_up, stop_requested
 from gatemesh_common.settings import load_settings
 
 log = logging.getLogger(__name__)
 
-EXIT_SETTINGS = 2
 AGAIN_S = 1.0
-DECLARE_DEADLINE_S = 10.0
 COLLECT_AFTER = (50_000, 20, 20)
 
 
@@ -78,23 +74,8 @@ async def keep_running(operation: Callable[[], Awaitable[None]]) -> None:
 
 async def declare(amqp_url: str) -> None:
     """Declare the topology as soon as the broker is there, so that nothing goes into the void."""
-    while True:
-        try:
-            async with Publisher(amqp_url, APP_ID) as publisher:
-                async with asyncio.timeout(DECLARE_DEADLINE_S):
-                    await declare_topology(await publisher.channel())
-                return
-        except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
-            log.warning("topology_not_declared", extra={"error": type(error).__name__})
-        await asyncio.sleep(AGAIN_S)
-
-
-def stop_requested() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    event = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, event.set)
-    return event
+    async with Publisher(amqp_url, APP_ID) as publisher:
+        await declare_when_up(publisher)
 
 
 def tune_collector() -> None:

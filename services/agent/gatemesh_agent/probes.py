@@ -177,14 +177,18 @@ class Prober:
         """Return the model's name once the instance is up, None when it is not in time."""
         try:
             async with asyncio.timeout(self._pace.health_s):
-                while True:
-                    status, _ = await self._get(base_url, "/health")
-                    if status == OK:
-                        status, body = await self._get(base_url, "/v1/models")
-                        return model_name(body) if status == OK else ""
-                    await asyncio.sleep(POLL_S)
+                await self._healthy(base_url)
+                status, body = await self._get(base_url, "/v1/models")
         except TimeoutError:
             return None
+        return model_name(body) if status == OK else ""
+
+    async def _healthy(self, base_url: str) -> None:
+        while True:
+            status, _ = await self._get(base_url, "/health")
+            if status == OK:
+                return
+            await asyncio.sleep(POLL_S)
 
     async def _get(self, base_url: str, path: str) -> tuple[int, bytes]:
         return await self._exchange(base_url, Order("GET", path, CIMultiDict()))

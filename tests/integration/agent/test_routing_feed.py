@@ -48,15 +48,14 @@ class Mesh:
     async def tell(self, told: RoutingTable, expect: int) -> None:
         """Tell a table until an agent confirms the version expected."""
         async with asyncio.timeout(30):
-            while True:
+            while (applied := await self._next()) is None or applied.version != expect:
                 await self._publisher.publish(told)
-                message = await self._confirmations.get(no_ack=True, fail=False)
-                if message is not None:
-                    applied = RoutingApplied.model_validate_json(message.body)
-                    if applied.version == expect:
-                        assert applied.agent_id == "agent-0"
-                        return
                 await asyncio.sleep(0.05)
+        assert applied.agent_id == "agent-0"
+
+    async def _next(self) -> RoutingApplied | None:
+        message = await self._confirmations.get(no_ack=True, fail=False)
+        return None if message is None else RoutingApplied.model_validate_json(message.body)
 
 
 @asynccontextmanager
