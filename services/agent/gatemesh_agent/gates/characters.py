@@ -24,12 +24,12 @@ EXCUSED_END_CHARS = 3
 """Bytes of one cut character."""
 
 SUSPECTS = regex.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\u00ad\u180e"
     "\ud800-\uf8ff\ufdd0-\ufdef\ufff0-\uffff\U0001fffe-\U0001ffff\U000e0000-\U0010ffff]"
 )
 """One quick look that lets nearly every block pass."""
-CONTROL = regex.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]|\x0c(?!\n)")
+CONTROL = regex.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 PRIVATE = regex.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
 REPLACEMENT = regex.compile("\ufffd+")
 INVALID = regex.compile(

@@ -7,6 +7,7 @@ import regex
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.units import looks_like_code
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
 
@@ -69,13 +70,18 @@ class Mojibake:
         if "\\" not in text or window.in_fence or self._context.demands_json:
             return None
         first = ESCAPE.search(text)
-        if first is None or CODE.search(text) or self._context.asks(Topic.ESCAPES):
+        if first is None or is_code(text) or self._context.asks(Topic.ESCAPES):
             return None
         self._escapes += len(ESCAPE.findall(text))
         if self._escapes <= ESCAPE_LIMIT:
             return None
         span = (start + first.start(), start + len(text))
         return Finding(Reason.ESCAPED_TEXT, float(self._escapes), float(ESCAPE_LIMIT), *span)
+
+
+def is_code(text: str) -> bool:
+    """Return True where escapes have a meaning: code, formulas and data."""
+    return CODE.search(text) is not None or looks_like_code(text)
 
 
 def settled(text: str) -> int:

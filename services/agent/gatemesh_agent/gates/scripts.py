@@ -104,6 +104,8 @@ class Run:
     words: int = 0
     start: int = 0
     end: int = 0
+    script: str = ""
+    bare: bool = False
 
 
 class Scripts:
@@ -115,6 +117,7 @@ class Scripts:
         "_bare_at",
         "_context",
         "_home",
+        "_lenient",
         "_letters",
         "_mixed",
         "_run",
@@ -123,6 +126,8 @@ class Scripts:
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
+        # Of a prompt in token ids nothing is known, so its script may be any.
+        self._lenient = context.wide or not context.prompt
         self._asked: set[str] | None = None
         self._home: set[str] | None = None
         self._letters: Counter[str] = Counter()
@@ -182,7 +187,12 @@ class Scripts:
         if not foreign:
             return None
         self._mixed += is_mixed(word, text, set(names))
-        if len(foreign) > 1 and is_bare(word, text):
+        run = self._run
+        # The second word of a name in brackets is as little loose as its first.
+        goes_on = run.words > 1 and run.script == foreign[0]
+        run.bare = run.bare if goes_on else is_bare(word, text)
+        run.script = foreign[0]
+        if len(foreign) > 1 and run.bare:
             self._bare_at = self._bare_at or start + word.start()
             self._bare[foreign[0]] += 1
         finding = self._judge(start + word.end())
@@ -200,7 +210,7 @@ class Scripts:
             run.end = end
 
     def _judge(self, end: int) -> Finding | None:
-        wide = self._context.wide
+        wide = self._lenient
         scripts, words = len(self._bare), max(self._bare.values(), default=0)
         limit = SCRIPTS_LIMIT_WIDE if wide else SCRIPTS_LIMIT
         if scripts > limit or (words > WORDS_LIMIT and not wide and not self._running()):
@@ -217,7 +227,7 @@ class Scripts:
 
     def _switched(self, end: int) -> Finding | None:
         letters, words, at = self._run.letters, self._run.words, self._run.start
-        limit = SWITCH_LETTERS_WIDE if self._context.wide else SWITCH_LETTERS
+        limit = SWITCH_LETTERS_WIDE if self._lenient else SWITCH_LETTERS
         if self._home is None or letters <= limit or words < SWITCH_WORDS:
             return None
         return Finding(Reason.LANGUAGE_SWITCH, float(letters), float(limit), at, end)

@@ -25,10 +25,12 @@ BLOB_PASSAGE = 1024
 """Far enough back to see the link that a blob may be part of."""
 BLOB_CLASS_SHARE = 0.08
 
-ODD_SPACING = regex.compile(r"\s[.,;:](?!\d)|[^\S\n]{2,}|(?<!\.)\.\.(?!\.)|,\s*\.|\n\s*[.,]")
+ODD_SPACING = regex.compile(
+    r"\s[.,;:](?!\d)|(?<!\s)[^\S\n]{2}(?!\s)|(?<!\.)\.\.(?!\.)|,\s*\.|\n\s*[.,]"
+)
 LONG_WORD = regex.compile(r"\p{L}{4,}")
 STRUCTURE = regex.compile(r"[\\&|{}=<>`]|://")
-GLUED = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()\-]" f"{{{GLUED_LIMIT},}}")
+GLUED = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()]" f"{{{GLUED_LIMIT},}}")
 VOWELS = regex.compile("[aeiouyàáâäãåèéêëìíîïòóôöõùúûüýаеёиоуыэюяіїєαεηιουωάέήίόύώ]")
 VOWEL_SHARES = (0.25, 0.6)
 BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])[A-Za-z0-9+/=_-]" f"{{{BLOB_LIMIT},}}")

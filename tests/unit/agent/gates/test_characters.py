@@ -49,7 +49,7 @@ def test_faults(text: str, reason: Reason, asking: Asking, judge: Judge) -> None
     "text",
     [
         pytest.param("tab\tand\r\nbreak", id="white"),
-        pytest.param("page\x0c\nbreak", id="form-feed"),
+        pytest.param("page\x0cbreak", id="form-feed"),
         pytest.param("a\ud83d\ude00b", id="surrogate-pair"),
         pytest.param("bullet \uf0b7" * PRIVATE_LIMIT, id="one-private"),
         pytest.param("```\n" + "\ue0b0" * PRIVATE_LIMIT_IN_CODE + "\n```", id="private-in-code"),

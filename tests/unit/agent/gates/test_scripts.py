@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.context import RequestContext, context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.scripts import SWITCH_LETTERS, script_of, scripts_in, unfinished
 from gatemesh_common.messages import Outcome, Reason
@@ -68,7 +68,7 @@ def test_faults(text: str, reason: Reason, asking: Asking, judge: Judge) -> None
     [
         ("How do I clean shoes?", ENGLISH + "One stray собака in the text."),
         ("How do I clean shoes?", ENGLISH + "The sign 東京 is a word, and “собака” is one too."),
-        ("Who was first in space?", "Yuri Gagarin (Юрий Гагарин) from Russia (Россия) was."),
+        ("Who was first in space?", "Yuri Gagarin (Юрий Алексеевич Гагарин) from Russia was."),
         ("Explain beta in finance", "Beta (β) and alpha (α): a β of one and an α of two."),
         ("How do you say hello in ten languages?", "привет, γεια, שלום, سلام, 你好, สวัสดี"),
         ("Как дела?", "Хорошо! Я читаю про API и HTTP."),
@@ -98,6 +98,12 @@ def test_drawing_widely_allows_more(asking: Asking, judge: Judge) -> None:
     text = ENGLISH + "Use a little 保存 the flour and корова leave it over night."
     assert judge(text, asking(temperature=1.0)).outcome is Outcome.PASSED
     assert judge(SALAD * 4, asking(temperature=1.0)).reason is Reason.SCRIPT_SALAD
+
+
+def test_an_unknown_prompt_allows_more(judge: Judge) -> None:
+    """Token ids do not tell in which script the client wrote."""
+    text = "def f(x):  # takes a number and gives its square back to you\n" + RUSSIAN
+    assert judge(text, context_of({"prompt": [1, 2], "temperature": 0})).outcome is Outcome.PASSED
 
 
 def test_a_word_at_the_end_waits() -> None:
