@@ -16,7 +16,13 @@ from rich.table import Table
 from gatemesh_mesh import suite
 from gatemesh_mesh.drills import FAULTS
 from gatemesh_mesh.errors import MeshError
-from gatemesh_mesh.foreground import running_stack, stop_everything, stop_requests, watch
+from gatemesh_mesh.foreground import (
+    await_first_engine,
+    running_stack,
+    stop_everything,
+    stop_requests,
+    watch,
+)
 from gatemesh_mesh.options import DemoOptions, StackOptions
 from gatemesh_mesh.plan import StackPlan
 from gatemesh_mesh.postgres import plain_url
@@ -68,6 +74,7 @@ def up(engines: Engines = 3, agent_port: Port = None) -> None:
     progress = ConsoleProgress(console)
     options = StackOptions.from_environment(os.environ, engines, agent_port)
     with stop_requests(), running_stack(this_folder(), options, progress) as (stack, plan):
+        await_first_engine(plan, progress)
         print_addresses(console, plan)
         with suppress(KeyboardInterrupt):
             watch(stack, progress)

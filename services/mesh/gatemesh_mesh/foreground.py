@@ -13,13 +13,14 @@ from gatemesh_mesh.options import StackOptions
 from gatemesh_mesh.plan import StackPlan, simulated_engines
 from gatemesh_mesh.processes import end_all, identify, send
 from gatemesh_mesh.progress import Progress
-from gatemesh_mesh.stack import MakeEngines, Stack, clear_leftovers
+from gatemesh_mesh.stack import MakeEngines, Stack, answers_ok, clear_leftovers
 from gatemesh_mesh.state import StateFolder
 from gatemesh_mesh.supervision import Supervision
 from gatemesh_mesh.waiting import wait_until
 
 WATCH_INTERVAL_S = 1.0
 HOLDER_DEADLINE_S = 120.0
+PROBATION_DEADLINE_S = 120.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -65,6 +66,15 @@ def close_or_kill(stack: Stack) -> None:
         stack.close()
     except KeyboardInterrupt:
         end_all(stack.supervision.survivors(), grace_s=0.0)
+
+
+def await_first_engine(plan: StackPlan, progress: Progress) -> None:
+    """Wait until the agent has an engine to send requests to; say so when there is none yet."""
+    with progress.step("Proving the engines (probation)"):
+        url = f"{plan.agent_url}/v1/models"
+        served = wait_until(lambda: answers_ok(url), PROBATION_DEADLINE_S, interval_s=0.2)
+    if not served:
+        progress.note(f"no engine has passed its probes yet; see the logs in {plan.folder.logs}")
 
 
 def watch(stack: Stack, progress: Progress) -> None:

@@ -33,6 +33,9 @@ from gatemesh_mesh.state import StateFolder, write_private
 from gatemesh_mesh.supervision import Supervision, tail
 
 SERVICE_DEADLINE_S = 120.0
+ENGINE_DEADLINE_S = 600.0
+"""A real engine loads its weights first, beside others that do the same."""
+
 MIGRATION_TIMEOUT_S = 180
 SPACE_NEEDED_BYTES = 300_000_000
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -128,7 +131,7 @@ class Stack:
                 self.supervision.start_program(engine.program.name)
             for engine in engines:
                 url = f"{engine.base_url}/health"
-                self._await(engine.program.name, url)
+                self._await(engine.program.name, url, ENGINE_DEADLINE_S)
 
     def _start_services(self, plan: StackPlan) -> None:
         write_private(plan.instances_file, render_instances(plan.engines))
@@ -139,8 +142,8 @@ class Stack:
             for service in SERVICES:
                 self._await(service, plan.readiness_url(service))
 
-    def _await(self, name: str, url: str) -> None:
-        await_program(self.supervision, name, lambda: answers_ok(url), SERVICE_DEADLINE_S)
+    def _await(self, name: str, url: str, deadline_s: float = SERVICE_DEADLINE_S) -> None:
+        await_program(self.supervision, name, lambda: answers_ok(url), deadline_s)
 
     def close(self) -> None:
         """End all of it.

@@ -11,7 +11,7 @@ import pytest
 
 from gatemesh_mesh.errors import AlreadyRunningError
 from gatemesh_mesh.foreground import stop_everything
-from gatemesh_mesh.processes import identify
+from gatemesh_mesh.processes import command_line, identify
 from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
@@ -119,10 +119,22 @@ def test_programs_come_and_change_at_run_time(
     assert supervision.state_of("one") == "STOPPED"
 
 
+def await_sleep(supervision: Supervision) -> None:
+    """Wait until the program itself runs: between fork and exec SIGTERM gets lost."""
+
+    def has_begun() -> bool:
+        [one] = supervision.statuses()
+        process = identify(one.pid)
+        return process is not None and command_line(process)[0] == "/bin/sleep"
+
+    assert wait_until(has_begun, 20)
+
+
 def test_stopping_twice_is_harmless(folder: StateFolder, supervision: Supervision) -> None:
     """A repeated stop is no error."""
     supervision.add([sleeper(folder, "one")])
     supervision.start_program("one")
+    await_sleep(supervision)
     assert supervision.stop_program("one")
     assert supervision.stop_program("one")
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -30,6 +30,7 @@ class CommandLine:
 
     folder: StateFolder
     environment: dict[str, str]
+    started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command."""
@@ -55,6 +56,7 @@ class CommandLine:
                 stdout=file,
                 stderr=subprocess.STDOUT,
             )
+        self.started.append(process)
 
         def settled() -> bool:
             return "Ctrl-C" in output.read_text() or process.poll() is not None
@@ -73,8 +75,11 @@ def mesh(tmp_path: Path, vhost_url: str, fresh_database: str) -> Iterator[Comman
         "GATEMESH_AMQP_URL": vhost_url,
         "GATEMESH_DATABASE_URL": fresh_database,
     }
-    yield CommandLine(folder, environment)
+    mesh = CommandLine(folder, environment)
+    yield mesh
     stop_everything(folder, SilentProgress())
+    for process in mesh.started:
+        process.wait(timeout=60)
 
 
 def test_it_serves_and_ctrl_c_ends_all_of_it(
