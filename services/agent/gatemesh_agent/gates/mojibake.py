@@ -33,6 +33,9 @@ ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
 )
 CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
+QUOTE_REACH = 60
+OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*$")
+"""A short quotation that has begun and not ended: escapes in it are a program's."""
 NON_ASCII = regex.compile("[^\x00-\x7f]")
 
 
@@ -69,14 +72,25 @@ class Mojibake:
     def _escaped(self, text: str, start: int, window: TextWindow) -> Finding | None:
         if "\\" not in text or window.in_fence or self._context.demands_json:
             return None
-        first = ESCAPE.search(text)
-        if first is None or is_code(text) or self._context.asks(Topic.ESCAPES):
+        hits = [at for at in escapes(text) if not OPEN_QUOTE.search(before(window, start + at))]
+        if not hits or is_code(text) or self._context.asks(Topic.ESCAPES):
             return None
-        self._escapes += len(ESCAPE.findall(text))
+        self._escapes += len(hits)
         if self._escapes <= ESCAPE_LIMIT:
             return None
-        span = (start + first.start(), start + len(text))
+        span = (start + hits[0], start + len(text))
         return Finding(Reason.ESCAPED_TEXT, float(self._escapes), float(ESCAPE_LIMIT), *span)
+
+
+def escapes(text: str) -> list[int]:
+    """Return where escape sequences stand."""
+    return [hit.start() for hit in ESCAPE.finditer(text)]
+
+
+def before(window: TextWindow, offset: int) -> str:
+    """Return the characters before an offset that a short quotation can begin in."""
+    reach = window.since(offset - QUOTE_REACH)
+    return reach[: min(QUOTE_REACH, offset)]
 
 
 def is_code(text: str) -> bool:

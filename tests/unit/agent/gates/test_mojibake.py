@@ -84,3 +84,23 @@ def test_decodes() -> None:
     assert decodes("Ã©", "cp1252")
     assert not decodes("abc", "cp1252")
     assert not decodes("é", "cp1252")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        pytest.param(
+            r"It is paid.\n\nIt's due in May.\n\nThanks for asking.", Outcome.FAILED, id="prose"
+        ),
+        pytest.param(
+            "Split at b'\\x00\\xff' first, then at '\\x0d\\x0a', then at \"\\x1b\", in this order.",
+            Outcome.PASSED,
+            id="short-literals",
+        ),
+    ],
+)
+def test_escapes_in_short_literals_belong_to_a_program(
+    text: str, outcome: Outcome, asking: Asking, judge: Judge
+) -> None:
+    """Answers of code models are not fenced, and name bytes in quotation marks."""
+    assert judge(text, asking()).outcome is outcome
