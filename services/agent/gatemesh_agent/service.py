@@ -12,6 +12,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from gatemesh_agent.guarded import Bounds, Guard
+from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.probes import Pace, Prober
 from gatemesh_agent.proxy import Proxy
@@ -190,6 +191,9 @@ async def listening(agent: Agent) -> AsyncIterator[str]:
         agent.proxy.handle,
         handler_cancellation=True,
         access_log=None,
+        logger=server_logger(),
+        # A compressed body goes on as it came: its headers say what it is.
+        auto_decompress=False,
         max_line_size=settings.max_header_bytes,
         max_field_size=settings.max_header_bytes,
     )

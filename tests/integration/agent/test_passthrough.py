@@ -199,3 +199,49 @@ async def test_a_target_that_is_no_path_is_refused(tmp_path: Path, target: str) 
         writer.close()
         await writer.wait_closed()
     assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/chat/completions"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br"])
+async def test_a_compressed_request_passes_as_it_is(tmp_path: Path, path: str, coding: str) -> None:
+    """Its headers say what it is; the engine is the one to unpack it, or to refuse."""
+    body = b"\x1f\x8b not to be unpacked"
+    seen: list[tuple[str, bytes]] = []
+
+    async def unpacking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        seen.append((head.decode().lower(), await reader.readexactly(len(body))))
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(unpacking, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    settings = settings_for(tmp_path, {"e": f"http://{host}:{port}"})
+    headers = {"Content-Encoding": coding}
+    async with server, serving(settings) as setup:
+        sent = setup.session.post(setup.url + path, data=body, headers=headers)
+        async with sent as response:
+            assert response.status == 204
+    ((head, got),) = seen
+    assert f"content-encoding: {coding}" in head
+    assert f"content-length: {len(body)}" in head
+    assert got == body
+
+
+async def test_a_prompt_that_is_read_as_a_request_is_not_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client gave a length that is too short, and went on."""
+    async with (
+        engine(mirror) as address,
+        serving(settings_for(tmp_path, {"e": address})) as setup,
+    ):
+        host, port = setup.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /v1/embeddings HTTP/1.1\r\nHost: e\r\nContent-Length: 2\r\n\r\n{}")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'{"input": "a secret"}\r\n\r\n')
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert "secret" not in caplog.text
