@@ -14,6 +14,8 @@ from gatemesh_engine_sim.settings import SimSettings
 from gatemesh_engine_sim.vocabulary import Vocabulary
 
 MAX_LOGPROBS = 20
+MAX_CHOICES = 16_384
+"""As many as vLLM takes."""
 
 Body = dict[str, Any]
 
@@ -88,6 +90,11 @@ def understand(
     choices = int(_number(body, "n", 1))
     if choices < 1:
         raise bad_request(f"n must be at least 1, got {choices}.")
+    if choices > MAX_CHOICES:
+        raise bad_request(
+            f"n must be at most {MAX_CHOICES}, got {choices}. To increase this limit, set the "
+            "VLLM_MAX_N_SEQUENCES environment variable."
+        )
     if choices > 1 and temperature == 0:
         raise bad_request(f"n must be 1 when using greedy sampling, got {choices}.")
     return Asked(
@@ -190,12 +197,16 @@ def _chat_logprobs(body: Body) -> int | None:
                 "top_logprobs",
             )
         return None
-    return _capped(0 if top is None else int(top))
+    return _capped(_count(body, "top_logprobs"))
 
 
 def _completion_logprobs(body: Body) -> int | None:
-    asked = body.get("logprobs")
-    return None if asked is None else _capped(int(asked))
+    return None if body.get("logprobs") is None else _capped(_count(body, "logprobs"))
+
+
+def _count(body: Body, name: str) -> int:
+    value = body.get(name)
+    return value if isinstance(value, bool) else int(_number(body, name, 0))
 
 
 def _capped(count: int) -> int:

@@ -51,6 +51,8 @@ def test_logprobs(ask: Ask, route: Route, body: dict[str, Any], count: int | Non
         ({"logprobs": True, "top_logprobs": 21}, 400, "BadRequestError", "logprobs"),
         ({"n": 2, "temperature": 0}, 400, "BadRequestError", None),
         ({"n": 0}, 400, "BadRequestError", None),
+        ({"n": 1_000_000_000}, 400, "BadRequestError", None),
+        ({"logprobs": True, "top_logprobs": "x"}, 400, "Bad Request", "body.top_logprobs"),
         ({"max_tokens": 8_193}, 400, "BadRequestError", "max_tokens"),
         ({"max_tokens": 0.5}, 400, "BadRequestError", "max_tokens"),
         ({"temperature": "hot"}, 400, "Bad Request", "body.temperature"),
@@ -69,6 +71,12 @@ def test_refusals(
         ask(**body)
     error = refusal.value
     assert (error.status, error.kind, error.param) == (status, kind, param)
+
+
+def test_completion_logprobs_that_are_no_number(ask: Ask) -> None:
+    """Refused, and no error of the server."""
+    with pytest.raises(ApiError, match="valid number"):
+        ask(Route.COMPLETIONS, logprobs="x")
 
 
 def test_missing_messages(library: Library) -> None:
