@@ -30,8 +30,15 @@ DEAD = "gatemesh.dead"
 
 
 def as_utc(moment: datetime) -> datetime:
-    """Read a moment without a zone as UTC, and turn any other zone into UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    """Read a moment without a zone as UTC, and turn any other zone into UTC.
+
+    Raises:
+        ValueError: it lies outside of the calendar there.
+    """
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("outside of the calendar in UTC") from error
 
 
 UtcDatetime = Annotated[datetime, AfterValidator(as_utc)]

@@ -57,7 +57,7 @@ def supersedes(new: PoolView, old: PoolView) -> bool:
     """Return True when a received view replaces the present one."""
     if new.version > old.version:
         return True
-    return new.version < old.version and new.timestamp > old.timestamp + RESET_SLACK
+    return new.version < old.version and new.timestamp - old.timestamp > RESET_SLACK
 
 
 def choose(

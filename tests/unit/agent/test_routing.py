@@ -111,6 +111,13 @@ def test_which_table_replaces_which(version: int, age_s: float, newer: bool) -> 
     assert supersedes(new, PoolView(5, NOON)) is newer
 
 
+def test_a_table_from_the_end_of_time_does_not_stop_the_next() -> None:
+    """A clock gone wild: the comparison must not overflow."""
+    wild = PoolView(5, datetime.max.replace(tzinfo=UTC))
+    assert not supersedes(PoolView(4, NOON), wild)
+    assert supersedes(PoolView(6, NOON), wild)
+
+
 def test_any_table_replaces_the_bootstrap() -> None:
     """Settings only count until the manager is heard."""
     pool = Router(Random(1), 1.0, bootstrap({"a": "http://a"}))

@@ -112,6 +112,7 @@ def test_an_alert_must_name_what_it_is_about(missing: str) -> None:
         {"instance_id": "x" * 201},
         {"incarnation": -1},
         {"timestamp": "yesterday"},
+        {"timestamp": "0001-01-01T00:00:00+14:00"},
         {"details": 7},
     ],
     ids=str,
