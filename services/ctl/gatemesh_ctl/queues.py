@@ -142,7 +142,7 @@ def readable(body: bytes) -> object:
     """Return a body as JSON where it is, else as text."""
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body.decode(errors="replace")
 
 

@@ -103,6 +103,12 @@ def test_any_body_can_be_read(body: bytes, shown: object) -> None:
     assert readable(body) == shown
 
 
+def test_a_body_nested_too_deeply_is_shown_as_text() -> None:
+    """One such letter must not hide all others."""
+    body = b"[" * 100_000
+    assert readable(body) == body.decode()
+
+
 def test_a_letter_without_a_count_is_new() -> None:
     """Its first delivery has no header."""
     assert deliveries(cast(AbstractIncomingMessage, Letter())) == 0
