@@ -14,7 +14,12 @@ def command_router(obey: Callable[[AnyCommand], Awaitable[None]]) -> RabbitRoute
     """Obey each command. The ack follows the published report, so a crash redelivers."""
     router = RabbitRouter()
 
-    @router.subscriber(work_queue(COMMANDS), topic(CONTROL), ack_policy=AckPolicy.REJECT_ON_ERROR)
+    @router.subscriber(
+        work_queue(COMMANDS),
+        topic(CONTROL),
+        ack_policy=AckPolicy.REJECT_ON_ERROR,
+        no_reply=True,
+    )
     async def on_command(command: Command) -> None:
         await obey(command)
 
@@ -26,7 +31,7 @@ def applied_router(hear: Callable[[RoutingApplied], None], process_id: str) -> R
     router = RabbitRouter()
     queue = broadcast_queue(f"executor.applied.{process_id}", "applied.v1.#")
 
-    @router.subscriber(queue, topic(EVENTS), ack_policy=AckPolicy.ACK_FIRST)
+    @router.subscriber(queue, topic(EVENTS), ack_policy=AckPolicy.ACK_FIRST, no_reply=True)
     async def on_applied(applied: RoutingApplied) -> None:
         hear(applied)
 

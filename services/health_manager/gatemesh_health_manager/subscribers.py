@@ -35,6 +35,14 @@ from gatemesh_health_manager.store import Store
 
 QUEUES = (VERDICTS, REPORTS, OBSERVATIONS, REQUESTS, STEPS, TELEMETRY, REJECTED)
 ACK_AFTER_COMMIT = AckPolicy.REJECT_ON_ERROR
+Handler = Callable[..., Awaitable[None]]
+
+
+def read(router: RabbitRouter, queue: WorkQueue) -> Callable[[Handler], object]:
+    """Return what subscribes a handler to a queue; nobody is answered, whatever he asks for."""
+    return router.subscriber(
+        work_queue(queue), topic(queue.exchange), ack_policy=ACK_AFTER_COMMIT, no_reply=True
+    )
 
 
 def verdict_batcher(store: Store) -> Batcher[Verdict]:
@@ -51,7 +59,7 @@ def verdict_router(batcher: Batcher[Verdict]) -> RabbitRouter:
     """Score each verdict once."""
     router = RabbitRouter()
 
-    @router.subscriber(work_queue(VERDICTS), topic(VERDICTS.exchange), ack_policy=ACK_AFTER_COMMIT)
+    @read(router, VERDICTS)
     async def on_verdict(verdict: Verdict) -> None:
         await batcher.submit(verdict)
 
@@ -65,17 +73,15 @@ def event_router(store: Store) -> RabbitRouter:
     async def handle(apply: Callable[[str, Any], Awaitable[None]], queue: str, event: Any) -> None:
         await retry_passing_faults(lambda: apply(queue, event))
 
-    @router.subscriber(work_queue(REPORTS), topic(REPORTS.exchange), ack_policy=ACK_AFTER_COMMIT)
+    @read(router, REPORTS)
     async def on_report(report: CommandReport) -> None:
         await handle(store.apply_event, REPORTS.name, report)
 
-    @router.subscriber(
-        work_queue(OBSERVATIONS), topic(OBSERVATIONS.exchange), ack_policy=ACK_AFTER_COMMIT
-    )
+    @read(router, OBSERVATIONS)
     async def on_observation(seen: InstanceObserved) -> None:
         await handle(store.apply_event, OBSERVATIONS.name, seen)
 
-    @router.subscriber(work_queue(REQUESTS), topic(REQUESTS.exchange), ack_policy=ACK_AFTER_COMMIT)
+    @read(router, REQUESTS)
     async def on_request(request: ActionRequest) -> None:
         await handle(store.apply_request, REQUESTS.name, request)
 
@@ -88,17 +94,15 @@ def record_router(
     """Write down steps, telemetry windows and refused client requests."""
     router = RabbitRouter()
 
-    @router.subscriber(work_queue(STEPS), topic(STEPS.exchange), ack_policy=ACK_AFTER_COMMIT)
+    @read(router, STEPS)
     async def on_step(step: StepFinished) -> None:
         await steps.submit(step)
 
-    @router.subscriber(
-        work_queue(TELEMETRY), topic(TELEMETRY.exchange), ack_policy=ACK_AFTER_COMMIT
-    )
+    @read(router, TELEMETRY)
     async def on_window(window: TelemetryWindow) -> None:
         await telemetry.submit(window)
 
-    @router.subscriber(work_queue(REJECTED), topic(REJECTED.exchange), ack_policy=ACK_AFTER_COMMIT)
+    @read(router, REJECTED)
     async def on_rejected(request: RequestRejected) -> None:
         await rejected.submit(request)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gatemesh_common.broker import VERDICTS
+from gatemesh_common.broker import DEAD_LETTERS, VERDICTS
 from gatemesh_common.messages import CheckLevel
 
 from .conftest import Site, failures, verdict
@@ -46,6 +46,18 @@ async def test_an_alert_names_an_instance_nobody_knows(site: Site) -> None:
     assert await site.commands() == []
     await site.observe("engine-0")
     await site.until_state("engine-0", "probation")
+
+
+async def test_who_asks_for_a_reply_gets_none(site: Site) -> None:
+    """A reply would go to any queue that the publisher names, and fail where there is none."""
+    await site.start_ready()
+    for name in (DEAD_LETTERS, "nowhere"):
+        body = json.dumps({**MINIMAL, "message_id": name}).encode()
+        await site.alert(body, reply_to=name)
+    await site.until_value("SELECT count(*) FROM verdicts", 2)
+    await site.alert(b"{no json", content_type="application/json")
+    assert len(await site.dead_letters(1)) == 1
+    assert await site.depth(DEAD_LETTERS) == 0
 
 
 async def test_poison_is_kept_once_and_blocks_nothing(site: Site) -> None:
