@@ -13,7 +13,7 @@ from faststream.rabbit import Channel, RabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 from pydantic import ValidationError
 
-from gatemesh_common.broker import WorkQueue
+from gatemesh_common.broker import WorkQueue, declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.messages import DEAD
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
@@ -23,6 +23,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LONGEST_RETRY_DELAY_S = 5.0
+LONGEST_DECLARING_S = 10.0
+BROKER_FAULTS = (
+    BrokerUnavailableError,
+    aio_pika.exceptions.AMQPError,
+    OSError,
+    RuntimeError,
+    TimeoutError,
+)
 
 
 def consumer_broker(
@@ -127,7 +135,7 @@ async def retry_passing_faults(
             if not error.retryable:
                 raise
             RETRIED.labels(error=type(error).__name__).inc()
-            log.warning("retrying", extra={"error": type(error).__name__, "delay_s": delay_s})
+            log.warning("retrying", extra={"error": str(error), "delay_s": delay_s})
         await asyncio.sleep(delay_s)
         delay_s = min(delay_s * 2, LONGEST_RETRY_DELAY_S)
 
@@ -139,7 +147,7 @@ async def watch_consumers(
 
     A closed channel comes back by itself, but a consumer that the broker cancels, since its queue
     was deleted, does not, and raises nowhere; the caller ends the process, which its supervisor
-    starts anew.
+    starts anew. What else of the topology was deleted meanwhile is declared again.
     """
     while True:
         await asyncio.sleep(every_s)
@@ -147,6 +155,16 @@ async def watch_consumers(
             if await has_no_consumer(publisher, queue):
                 log.critical("consumer_lost", extra={"queue": queue.name})
                 return
+        await mend_topology(publisher)
+
+
+async def mend_topology(publisher: Publisher) -> None:
+    """Declare again an exchange, a binding or the dead letters; a broker that is away waits."""
+    try:
+        async with asyncio.timeout(LONGEST_DECLARING_S):
+            await declare_topology(await publisher.channel())
+    except BROKER_FAULTS as error:
+        log.warning("topology_not_mended", extra={"error": type(error).__name__})
 
 
 async def has_no_consumer(publisher: Publisher, queue: WorkQueue) -> bool:
@@ -156,12 +174,6 @@ async def has_no_consumer(publisher: Publisher, queue: WorkQueue) -> bool:
         declared = await channel.declare_queue(queue.name, passive=True)
     except aio_pika.exceptions.ChannelNotFoundEntity:
         return True
-    except (
-        BrokerUnavailableError,
-        aio_pika.exceptions.AMQPError,
-        OSError,
-        RuntimeError,
-        TimeoutError,
-    ):
+    except BROKER_FAULTS:
         return False
     return declared.declaration_result.consumer_count == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,12 +19,13 @@ from gatemesh_mesh.drills import Drill, end_drill, start_drill
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.foreground import running_stack
 from gatemesh_mesh.history import History
-from gatemesh_mesh.options import DemoOptions
+from gatemesh_mesh.options import DemoOptions, StackOptions
 from gatemesh_mesh.plan import StackPlan
-from gatemesh_mesh.postgres import plain_url
-from gatemesh_mesh.progress import ConsoleProgress
-from gatemesh_mesh.stack import Stack
-from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.postgres import bundled_binaries, place_server, plain_url
+from gatemesh_mesh.progress import ConsoleProgress, Progress
+from gatemesh_mesh.stack import Stack, clear_leftovers
+from gatemesh_mesh.state import StateFolder, demo_folder
+from gatemesh_mesh.supervision import Supervision
 from gatemesh_mesh.traffic import Traffic
 from gatemesh_mesh.waiting import wait_until
 
@@ -31,6 +33,8 @@ HEALTHY_DEADLINE_S = 300.0
 REPAIR_DEADLINE_S = 300.0
 WARM_REQUESTS = 12
 SETTLING_REQUESTS = 8
+USUAL_DRILLS = 3
+"""The default policy's restarts of one instance within an hour."""
 
 
 def run_demo(options: DemoOptions, folder: StateFolder) -> int:
@@ -39,7 +43,10 @@ def run_demo(options: DemoOptions, folder: StateFolder) -> int:
     progress = ConsoleProgress(console)
     folder.create()
     make_engines, model = choose_engines(folder, progress, simulated=options.sim)
-    with running_stack(folder, options.stack, progress, make_engines) as (stack, plan):
+    own = demo_folder(folder)
+    start_afresh(own, progress)
+    stack_options = with_budget_for(options, own)
+    with running_stack(own, stack_options, progress, make_engines) as (stack, plan):
         results = asyncio.run(Demo(stack, plan, model, progress).run(options.faults))
         for result in results:
             show_timeline(console, result)
@@ -48,12 +55,36 @@ def run_demo(options: DemoOptions, folder: StateFolder) -> int:
     return 0 if all(one.complete and not one.other_errors for one in results) else 1
 
 
+def start_afresh(folder: StateFolder, progress: Progress) -> None:
+    """Forget earlier demos: their restarts would count against the budget of this one.
+
+    Raises:
+        MeshError: a demo is running.
+    """
+    folder.create()
+    with folder.hold():
+        clear_leftovers(Supervision(folder), progress)
+        place, _ = place_server(folder.root, bundled_binaries())
+        for data in (place / "data", folder.rabbit, folder.spool, folder.logs):
+            shutil.rmtree(data, ignore_errors=True)
+
+
+def with_budget_for(options: DemoOptions, folder: StateFolder) -> StackOptions:
+    """Return the options of the stack; many drills in an hour need a larger restart budget."""
+    drills = len(options.faults)
+    if drills <= USUAL_DRILLS:
+        return options.stack
+    policy = folder.root / "policy.toml"
+    policy.write_text(f"[defaults.restart]\nrestarts = {drills}\nback_off_s = [0]\n")
+    return replace(options.stack, policy_file=policy)
+
+
 def show_query(console: Console, plan: StackPlan, result: DrillResult) -> None:
     """Print the SQL that tells the same history."""
     query = history.TIMELINE_QUERY.strip()
     query = query.replace("%(instance)s", f"'{result.instance}'")
     query = query.replace("%(since)s", f"'{result.began_at.isoformat()}'")
-    console.print("The same history, by SQL while the stack runs:", highlight=False)
+    console.print("The timeline is the answer to this query, while the stack runs:")
     console.print(
         f'psql "{plain_url(plan.addresses.database_url)}" <<SQL\n{query};\nSQL',
         markup=False,

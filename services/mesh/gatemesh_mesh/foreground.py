@@ -14,7 +14,7 @@ from gatemesh_mesh.plan import StackPlan, simulated_engines
 from gatemesh_mesh.processes import end_all, identify, send
 from gatemesh_mesh.progress import Progress
 from gatemesh_mesh.stack import MakeEngines, Stack, answers_ok, clear_leftovers
-from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.state import StateFolder, demo_folder
 from gatemesh_mesh.supervision import Supervision
 from gatemesh_mesh.waiting import wait_until
 
@@ -111,11 +111,17 @@ def changes(
 
 
 def stop_everything(folder: StateFolder, progress: Progress) -> bool:
-    """Leave nothing of this state folder running; False when there was nothing.
+    """Leave nothing of this state folder and its demo running; False when there was nothing.
 
     Raises:
         MeshError: a process survived, or its holder did not let go.
     """
+    stopped = [stop_one(each, progress) for each in (demo_folder(folder), folder)]
+    return any(stopped)
+
+
+def stop_one(folder: StateFolder, progress: Progress) -> bool:
+    """Leave nothing of one state folder running; raises as `stop_everything` does."""
     if not folder.root.is_dir():
         return False
     held = folder.is_held()

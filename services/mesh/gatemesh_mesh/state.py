@@ -140,6 +140,11 @@ def state_folder(environment: Mapping[str, str], repository: Path) -> StateFolde
     return StateFolder(Path(named) if named else repository / ".gatemesh")
 
 
+def demo_folder(folder: StateFolder) -> StateFolder:
+    """Return the state folder of the demo that belongs to another one."""
+    return StateFolder(folder.root / "demo")
+
+
 def outside_folder(root: Path, purpose: str, parent: Path) -> Path:
     """Return the path of a folder elsewhere that belongs to one state folder."""
     digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]

@@ -1,6 +1,12 @@
 """The demo's prompts are varied and the same in every run."""
 
-from gatemesh_mesh.demo import load_prompts
+import tomllib
+from pathlib import Path
+
+from gatemesh_mesh.demo import load_prompts, start_afresh, with_budget_for
+from gatemesh_mesh.options import DemoOptions
+from gatemesh_mesh.progress import SilentProgress
+from gatemesh_mesh.state import StateFolder
 
 
 def test_prompts_are_varied_and_bilingual() -> None:
@@ -13,3 +19,23 @@ def test_prompts_are_varied_and_bilingual() -> None:
 def test_prompts_come_in_the_same_order() -> None:
     """Two runs of the demo can be compared."""
     assert load_prompts() == load_prompts()
+
+
+def test_many_drills_get_a_larger_restart_budget(tmp_path: Path) -> None:
+    """The usual budget would quarantine an instance in the middle of ten drills."""
+    few = with_budget_for(DemoOptions(faults=("nan",) * 3), StateFolder(tmp_path))
+    many = with_budget_for(DemoOptions(faults=("nan",) * 10), StateFolder(tmp_path))
+    assert few.policy_file is None
+    assert many.policy_file is not None
+    assert tomllib.loads(many.policy_file.read_text())["defaults"]["restart"]["restarts"] == 10
+
+
+def test_a_demo_starts_afresh(tmp_path: Path) -> None:
+    """What an earlier demo did does not count in the next one; its secrets stay."""
+    folder = StateFolder(tmp_path / "demo")
+    folder.create()
+    secrets = folder.secrets()
+    (folder.rabbit / "left").touch()
+    start_afresh(folder, SilentProgress())
+    assert not folder.rabbit.exists()
+    assert folder.secrets() == secrets
