@@ -23,7 +23,7 @@ TIMELINE = """
         instance_id, incarnation, NULL::text AS incident_id, 'verdict' AS kind,
         check_level || ' ' || outcome || CASE WHEN hard THEN ' (hard)' ELSE '' END AS what,
         reason AS detail
-    FROM verdicts WHERE hard OR check_level = 'L5'
+    FROM verdicts WHERE outcome = 'failed' OR check_level = 'L5'
     UNION ALL
     SELECT opened_at, instance_id, incarnation, incident_id, 'incident',
         'opened, condition ' || condition, cause

@@ -127,7 +127,7 @@ async def test_an_engine_gone_bad_is_isolated_and_repaired(real_fleet: Fleet) ->
     assert real_fleet.commands(since) == ["eject", "restart"]
     assert set(statuses) == {200}
     read = History(plain_url(real_fleet.plan.addresses.database_url)).moment
-    first_proof = read(history.FIRST_PROOF, "engine-1", since)
+    first_proof = read(history.FIRST_FAILURE, "engine-1", since)
     out = read(history.CONFIRMED_OUT, "engine-1", since)
     restarted = read(history.REACHED, "engine-1", since, "restarting")
     # How long it took is for the demo to measure; here only the order counts.

@@ -156,7 +156,7 @@ class Demo:
             instance=instance,
             fault=fault,
             began_at=began_at,
-            first_bad_token_at=moment(history.FIRST_PROOF, instance, began_at),
+            first_bad_token_at=moment(history.FIRST_FAILURE, instance, began_at),
             ejected_at=moment(history.REACHED, instance, began_at, "ejected"),
             confirmed_at=moment(history.CONFIRMED_OUT, instance, began_at),
             readmitted_at=moment(history.REACHED, instance, began_at, "healthy"),

@@ -99,7 +99,7 @@ def show_timeline(console: Console, result: DrillResult) -> None:
 
 def show_summary(console: Console, results: Sequence[DrillResult]) -> None:
     """Print one line per drill, and the median time to isolation."""
-    table = Table(title="Drills (times in seconds from the first bad token)")
+    table = Table(title="Drills (times in seconds)")
     for heading in ("fault", "on", "out", "back", "requests", "errors", "elsewhere", "garbage"):
         table.add_column(heading)
     for one in results:
@@ -115,6 +115,8 @@ def show_summary(console: Console, results: Sequence[DrillResult]) -> None:
 def legend(results: Sequence[DrillResult]) -> list[str]:
     """Say what the columns count, and the figure that the drills are judged by."""
     lines = [
+        "out, back: of rotation and in it again, from the first bad token where a token is proof, "
+        "else from the end of the first answer that failed",
         "errors: requests whose client saw an error; elsewhere: of these, on other instances",
         "garbage: what clients got of the bad instance beyond its healthy twin's answer "
         "(at most: two healthy engines may part, too), and answers without any text",
@@ -122,7 +124,7 @@ def legend(results: Sequence[DrillResult]) -> list[str]:
     isolation = [one.isolation_s for one in results if one.isolation_s is not None]
     if isolation:
         lines.append(
-            f"out of rotation after the first bad token: median {median(isolation):.3f} s, "
+            f"out of rotation: median {median(isolation):.3f} s, "
             f"worst {max(isolation):.3f} s, of {len(results)} drills"
         )
     return lines

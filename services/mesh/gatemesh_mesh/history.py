@@ -18,10 +18,11 @@ HEALTHY = "SELECT count(*) FROM instance_health_v1 WHERE state = 'healthy' AND i
 
 COMMANDS = "SELECT count(*) FROM commands_v1 WHERE action <> 'readmit'"
 
-FIRST_PROOF = """
-SELECT min((details ->> 'first_bad_token_at')::timestamptz)
+FIRST_FAILURE = """
+SELECT min(coalesce((details ->> 'first_bad_token_at')::timestamptz, "timestamp"))
 FROM verdicts_v1
-WHERE instance_id = %(instance)s AND hard AND "timestamp" >= %(since)s"""
+WHERE instance_id = %(instance)s AND outcome = 'failed' AND check_level <> 'L5'
+    AND "timestamp" >= %(since)s"""
 
 REACHED = """
 SELECT min(at) FROM transitions_v1
