@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from gatemesh_common.admin import Readiness
 from gatemesh_common.clock import Clock
@@ -46,10 +47,10 @@ def due_instances(
     )
 
 
-def observed_message(instance: Instance, found: Observation, clock: Clock) -> InstanceObserved:
-    """Return the message about one instance."""
+def observed_message(instance: Instance, found: Observation, seen_at: datetime) -> InstanceObserved:
+    """Return the message about one instance as it was seen at a moment."""
     return InstanceObserved(
-        timestamp=clock(),
+        timestamp=seen_at,
         instance_id=instance.instance_id,
         pool=instance.pool,
         running=found.running,
@@ -90,11 +91,13 @@ class Observer:
 
     async def look(self) -> None:
         """Look once; what the broker did not confirm is published at the next look."""
+        # Before the look: however long publishing takes, old news never looks newer than a report.
+        seen_at = self.clock()
         observed = await self._observed()
         INSTANCES_RUNNING.set(sum(found.running for found in observed.values()))
         due = due_instances(observed, self._published, self.pace.now(), self.rhythm.repeat_s)
         for instance_id in due:
-            await self._publish(self.instances[instance_id], observed[instance_id])
+            await self._publish(self.instances[instance_id], observed[instance_id], seen_at)
 
     async def _observed(self) -> Mapping[str, Observation]:
         try:
@@ -106,7 +109,7 @@ class Observer:
         self._note_backend(reachable=True)
         return observed
 
-    async def _publish(self, instance: Instance, found: Observation) -> None:
+    async def _publish(self, instance: Instance, found: Observation, seen_at: datetime) -> None:
         last = self._published.get(instance.instance_id)
         if last is None or is_news(last.observation, found):
             log.info(
@@ -119,7 +122,7 @@ class Observer:
                 },
             )
         try:
-            await self.sender.publish(observed_message(instance, found, self.clock))
+            await self.sender.publish(observed_message(instance, found, seen_at))
         except GatemeshError as error:
             self.readiness.set("broker", met=False)
             log.warning("observation_not_published", extra={"error": type(error).__name__})

@@ -63,9 +63,11 @@ class FakeSender:
     def __init__(self) -> None:
         self.sent: list[Message] = []
         self.faults: list[Exception] = []
+        self.on_publish: Callable[[], None] = lambda: None
 
     async def publish(self, message: Message) -> None:
         """Keep a message."""
+        self.on_publish()
         if self.faults:
             raise self.faults.pop(0)
         self.sent.append(message)

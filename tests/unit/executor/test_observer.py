@@ -126,3 +126,13 @@ async def test_it_looks_at_least_twice_a_second(world: World, observer: Observer
     with pytest.raises(EnoughError):
         await observer.run()
     assert looks >= 2
+
+
+async def test_news_that_wait_for_the_broker_keep_their_moment(
+    world: World, observer: Observer
+) -> None:
+    """Else a stop seen before a restart would look newer than the restart's report."""
+    looked_at = world.time.clock()
+    world.sender.on_publish = lambda: setattr(world.time, "elapsed_s", world.time.elapsed_s + 5)
+    await observer.look()
+    assert [message.timestamp for message in world.sender.sent] == [looked_at] * 2
