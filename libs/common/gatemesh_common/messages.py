@@ -312,6 +312,8 @@ class CommandReport(InstanceMessage):
     reason: str = Field(default="", max_length=500)
     life_id: str | None = Field(default=None, max_length=200)
     """The life that runs now, if any."""
+    highest_fence: int | None = Field(default=None, ge=1)
+    """The highest fence that the executor has obeyed for the instance; told with a refusal."""
     killed: bool = False
     """True when running requests outlasted the grace and the process group was killed."""
     duration_s: float = Field(default=0.0, ge=0)

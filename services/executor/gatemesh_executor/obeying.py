@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Protocol
 
 from gatemesh_common.clock import Clock
@@ -72,12 +73,15 @@ def step_message(command: AnyCommand, step: StepName, duration_s: float, clock: 
 
 
 def report_message(
-    command: AnyCommand, clock: Clock, outcome: ReportOutcome, **facts: Any
+    command: AnyCommand, seen_at: datetime, outcome: ReportOutcome, **facts: Any
 ) -> CommandReport:
-    """Return the report of a command; a redelivered command has the same one."""
+    """Return the report of a command; its life is the one that ran at the moment of the report.
+
+    A redelivered command has the same one.
+    """
     return CommandReport(
         message_id=derived_id(command.message_id, "report"),
-        timestamp=clock(),
+        timestamp=seen_at,
         traceparent=command.traceparent,
         instance_id=command.instance_id,
         pool=command.pool,
@@ -179,14 +183,14 @@ class Executor:
             await run_playbook(self._tools, job, journal, self._clock)
         except GatemeshError as error:
             outcome, reason = ReportOutcome.FAILED, failure_reason(error)
-        life_id = await self._present_life(job)
         await journal.settle()
+        seen_at = self._clock()
         return report_message(
             command,
-            self._clock,
+            seen_at,
             outcome,
             reason=reason,
-            life_id=life_id,
+            life_id=await self._present_life(job),
             killed=job.killed,
             duration_s=self._tools.pace.now() - begun,
         )
@@ -198,7 +202,13 @@ class Executor:
             return None
 
     def _refused(self, command: AnyCommand, why: Refusal) -> CommandReport:
-        return report_message(command, self._clock, ReportOutcome.REFUSED, reason=why.value)
+        return report_message(
+            command,
+            self._clock(),
+            ReportOutcome.REFUSED,
+            reason=why.value,
+            highest_fence=self._fences.get(command.instance_id),
+        )
 
     async def _send(self, report: CommandReport) -> None:
         log.info(

@@ -1,7 +1,6 @@
 """What the executor reads from its environment."""
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
@@ -30,9 +29,6 @@ class ExecutorSettings(ServiceSettings):
 
     supervisor_deadline_s: float = Field(default=5.0, gt=0, le=60)
     """Longest wait for one answer of supervisord, in seconds."""
-
-    balancer: Literal["agent"] = "agent"
-    """What routes requests to the instances: `agent` is the agents' own routing table."""
 
     admin_port: int = Field(default=9103, ge=0, le=65535)
     """Port of metrics, liveness and readiness; 0 takes a free one."""

@@ -73,6 +73,15 @@ class Case:
         """Return the moment some seconds from now."""
         return self.now + timedelta(seconds=seconds)
 
+    def is_news(self, seen_at: datetime) -> bool:
+        """Note a look of the executor at the instance; False when a later one is known."""
+        last, at = self.record.observed_at, min(seen_at, self.now)
+        # A clock that was set back leaves moments in the future, which must not deafen us.
+        if last is not None and at <= last <= self.now:
+            return False
+        self.change(observed_at=at)
+        return True
+
     @property
     def score(self) -> float:
         """The score now."""
@@ -198,8 +207,9 @@ class Case:
         """Send what is wanted and return everything that changed."""
         self.change(weight=weight_of(self.record, self.policy.score, self.now))
         changed = routed(self.record) != routed(self.before) or self.record.pool != self.before.pool
-        if self.record.wanted is not None and self.record.flight is None:
-            self._issue(self.record.wanted, routing_changed=changed)
+        wanted = self.record.wanted
+        if wanted is not None and self.record.flight is None and self._may_send(wanted):
+            self._issue(wanted, routing_changed=changed)
         return Decision(
             record=self.record,
             transitions=tuple(self._transitions),
@@ -209,6 +219,12 @@ class Case:
             refusal=self.refusal,
             routing_changed=changed,
         )
+
+    def _may_send(self, action: Action) -> bool:
+        """True unless it ends a process in a paused pool, and no operator has asked for that."""
+        incident = self.record.incident
+        asked = incident is not None and incident.condition is Condition.OPERATOR
+        return asked or not self.pool.paused or action not in (Action.DRAIN, Action.RESTART)
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         available_at = max(self.now, self.record.wanted_from or self.now)

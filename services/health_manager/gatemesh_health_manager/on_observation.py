@@ -3,22 +3,17 @@
 from gatemesh_common.messages import InstanceObserved, InstanceState
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.record import Condition
-from gatemesh_health_manager.states import Trigger
+from gatemesh_health_manager.states import UNATTENDED, Trigger
 
 S = InstanceState
-UNATTENDED = frozenset({S.DRAINING, S.RESTARTING, S.QUARANTINED})
-"""States in which lives may end and begin without a meaning of their own."""
 
 
 def on_observation(case: Case, seen: InstanceObserved) -> None:
     """Take over what is seen; one that is older than the last changes nothing."""
     record = case.record
-    at = min(seen.timestamp, case.now)
-    if record.observed_at is not None and at <= record.observed_at:
+    if not case.is_news(seen.timestamp):
         return
-    case.change(
-        observed_at=at, base_url=seen.base_url, model_version=seen.model_version, pool=seen.pool
-    )
+    case.change(base_url=seen.base_url, model_version=seen.model_version, pool=seen.pool)
     if seen.running and (seen.life_id != record.life_id or record.incarnation == 0):
         on_new_life(case, seen)
     elif seen.running:

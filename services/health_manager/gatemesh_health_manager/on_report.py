@@ -5,11 +5,12 @@ from datetime import timedelta
 from gatemesh_common.messages import Action, CommandReport, InstanceState, ReportOutcome
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.record import Playbook
-from gatemesh_health_manager.states import Trigger
+from gatemesh_health_manager.states import UNATTENDED, Trigger
 
 
 def on_report(case: Case, report: CommandReport) -> None:
-    """Note the life that runs now; go on if it is the report that was waited for."""
+    """Note what the executor knows; go on if it is the report that was waited for."""
+    note_fence(case, report)
     note_life(case, report)
     flight = case.record.flight
     if flight is None or flight.command_id != report.command_id:
@@ -19,34 +20,44 @@ def on_report(case: Case, report: CommandReport) -> None:
     after_command(case, report.action, succeeded=succeeded, why=report.reason)
 
 
+def note_fence(case: Case, report: CommandReport) -> None:
+    """Catch up with an executor that has obeyed higher fences, as after a restored database."""
+    if report.highest_fence is not None and report.highest_fence > case.record.fence:
+        case.change(fence=report.highest_fence)
+
+
 def note_life(case: Case, report: CommandReport) -> None:
-    """Take over what a report says about the life that runs."""
-    seen_at = case.record.observed_at
-    if seen_at is None or report.timestamp > seen_at:
-        case.change(observed_at=min(report.timestamp, case.now))
-        if report.life_id is not None and report.life_id != case.record.life_id:
-            case.new_life(report.life_id)
-        elif report.life_id is not None:
-            case.change(running=True)
+    """Take over what a report says about the life that runs.
+
+    Where a new life means something, the observation tells of it: a report puts none into rotation.
+    """
+    if case.record.state not in UNATTENDED or not case.is_news(report.timestamp):
+        return
+    if report.life_id is not None and report.life_id != case.record.life_id:
+        case.new_life(report.life_id)
+    elif report.life_id is not None:
+        case.change(running=True)
 
 
 def after_command(case: Case, action: Action, *, succeeded: bool, why: str) -> None:
     """Take the step that follows a command which ended; in any other state it changes nothing."""
     state = case.record.state
     if action is Action.DRAIN and state is InstanceState.DRAINING:
-        after_drain(case)
+        after_drain(case, succeeded=succeeded, why=why)
     elif action is Action.RESTART and state is InstanceState.RESTARTING:
         after_restart(case, succeeded=succeeded, why=why)
     elif action is Action.READMIT and case.record.serving and not succeeded:
         case.change(due_at=case.after(case.policy.limits.command_timeout_s))
 
 
-def after_drain(case: Case) -> None:
+def after_drain(case: Case, *, succeeded: bool, why: str) -> None:
     """Restart, or stay away; a drain that failed is followed by a restart that stops by force."""
     incident = case.record.incident
     if incident is not None and incident.playbook is Playbook.STOP:
         case.move(Trigger.STOPPED)
-        case.set_incident("quarantined", "stopped on request")
+        case.set_incident(
+            "quarantined", "stopped on request" if succeeded else f"not stopped: {why}"
+        )
         return
     case.move(Trigger.DRAINED)
     case.restart()
@@ -55,7 +66,8 @@ def after_drain(case: Case) -> None:
 def after_restart(case: Case, *, succeeded: bool, why: str) -> None:
     """Let probes decide about the new life; without one, try again within the budget."""
     record = case.record
-    if succeeded and record.life_id is not None and record.life_id != record.target_life:
+    # Observed meanwhile, the new life may have ended again.
+    if succeeded and record.running and record.life_id != record.target_life:
         case.enter_probation(Trigger.STARTED)
         return
     if record.life_id != record.target_life:

@@ -93,6 +93,10 @@ SERVING = frozenset({S.HEALTHY, S.SUSPECT})
 """States in which an instance gets requests of clients."""
 
 
+UNATTENDED = frozenset({S.DRAINING, S.RESTARTING, S.QUARANTINED})
+"""States in which lives may end and begin without a meaning of their own."""
+
+
 class IllegalTransitionError(GatemeshError):
     """A trigger that the state table does not allow in this state."""
 

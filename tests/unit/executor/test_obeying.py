@@ -1,6 +1,8 @@
 """Commands from their arrival to their report."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -15,14 +17,17 @@ from gatemesh_common.messages import (
 )
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
+    Observation,
     StartFailedError,
     StopFailedError,
 )
+from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.health import Health
+from gatemesh_executor.instances import Instances
 from gatemesh_executor.obeying import Executor, failure_reason
 from gatemesh_executor.restart import StartTimeoutError
 
-from .conftest import INSTANCES, World
+from .conftest import INSTANCES, START, Time, World
 
 
 @pytest.fixture
@@ -70,6 +75,7 @@ async def test_a_stale_fence_is_refused(world: World, executor: Executor) -> Non
     await executor.obey(old)
     last = reports(world)[-1]
     assert (last.outcome, last.reason) == (ReportOutcome.REFUSED, "stale_fence")
+    assert last.highest_fence == 5
     await executor.obey(new)
     assert reports(world)[-1].outcome is ReportOutcome.SUCCEEDED
 
@@ -190,3 +196,28 @@ def hold(gate: asyncio.Event):  # type: ignore[no-untyped-def]
         return Health.READY
 
     return look
+
+
+async def test_a_report_is_as_old_as_its_look_at_the_life(world: World) -> None:
+    """A look that takes long must not pass for newer than an observation made meanwhile."""
+    slow = SlowBackend(INSTANCES, world.time)
+    executor = Executor(
+        INSTANCES, replace(world.tools, backend=slow), world.sender, world.time.clock
+    )
+    await executor.obey(world.command(EjectInstance))
+    [report] = reports(world)
+    assert report.timestamp == START
+
+
+class SlowBackend(FakeBackend):
+    """Takes a minute to answer a look."""
+
+    def __init__(self, instances: Instances, time: Time) -> None:
+        super().__init__(instances, time.clock)
+        self._time = time
+
+    async def observe_all(self) -> Mapping[str, Observation]:
+        """Answer late."""
+        found = await super().observe_all()
+        self._time.elapsed_s += 60
+        return found

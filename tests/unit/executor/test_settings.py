@@ -20,7 +20,6 @@ def test_only_the_instances_file_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
     [
         ("GATEMESH_EXECUTOR_SUPERVISOR_URL", "unix://relative.sock"),
         ("GATEMESH_EXECUTOR_POLL_S", "0.6"),
-        ("GATEMESH_EXECUTOR_BALANCER", "unheard-of"),
         ("GATEMESH_EXECUTOR_PREFETCH", "0"),
     ],
 )

@@ -47,6 +47,29 @@ def test_a_doubt_does_not_cancel_the_return() -> None:
     assert (one.record.wanted, one.record.due_at) == (Action.READMIT, at(5))
 
 
+PAUSED = PoolFacts(total=4, serving=4, paused=True)
+
+
+@pytest.mark.parametrize(
+    ("action", "condition", "sent"),
+    [
+        pytest.param(Action.RESTART, Condition.EXIT, False, id="restart"),
+        pytest.param(Action.DRAIN, Condition.A, False, id="drain"),
+        pytest.param(Action.RESTART, Condition.OPERATOR, True, id="asked-for"),
+        pytest.param(Action.READMIT, Condition.EXIT, True, id="ends-no-process"),
+    ],
+)
+def test_a_paused_pool_is_left_alone(action: Action, condition: Condition, sent: bool) -> None:  # noqa: FBT001
+    """Whoever works on it finds no process stopped or started; after `resume` it goes on."""
+    one = case(record(S.RESTARTING, incident=incident(condition=condition)), PAUSED)
+    one.want(action)
+    waiting = one.decision()
+    assert [order.command.action for order in waiting.commands] == [action] * sent
+    if not sent:
+        [order] = case(waiting.record, after_s=9).decision().commands
+        assert order.command.action is action
+
+
 def test_a_wanted_command_waits_while_one_is_in_flight() -> None:
     """Never two commands in flight."""
     one = case(flying(record(S.RESTARTING), Action.DRAIN))

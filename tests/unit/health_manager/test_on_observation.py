@@ -145,3 +145,10 @@ def test_an_exit_in_probation_goes_on_with_its_incident() -> None:
         record(S.PROBATION, ticket=ticket(), incident=incident()), seen(running=False)
     )
     assert [change.incident_id for change in decision.incidents] == ["incident-1"]
+
+
+def test_a_clock_set_back_does_not_deafen() -> None:
+    """What was noted in the future is older than anything seen now."""
+    decision = observed(record(observed_at=at(3600)), seen(running=False))
+    assert decision.record.state is S.RESTARTING
+    assert decision.record.observed_at == at(1)

@@ -1,5 +1,7 @@
 """What follows the end of a command."""
 
+from dataclasses import replace
+
 import pytest
 
 from gatemesh_common.messages import Action, InstanceState, ReportOutcome
@@ -166,3 +168,52 @@ def test_a_restart_report_in_quarantine_changes_no_state() -> None:
     one = case(flying(record(S.QUARANTINED), Action.RESTART), after_s=1)
     on_report(one, report(Action.RESTART, life_id="life-2"))
     assert one.decision().record.state is S.QUARANTINED
+
+
+@pytest.mark.parametrize("state", [S.HEALTHY, S.SUSPECT, S.PROBATION, S.EJECTED, S.STARTING])
+def test_a_report_alone_brings_no_life_into_rotation(state: S) -> None:
+    """The observation does, and it leads through probation."""
+    about = record(state)
+    one = case(about, after_s=1)
+    on_report(one, report(Action.READMIT, life_id="life-2", command_id="another"))
+    assert one.record == about
+
+
+def test_a_new_life_that_has_ended_again_is_no_success() -> None:
+    """The report was overtaken by the observation of the end."""
+    about = flying(
+        record(S.RESTARTING, incident=incident(), target_life="life-1", life_id="life-2"),
+        Action.RESTART,
+    )
+    one = case(replace(about, running=False, observed_at=at(2)), after_s=3)
+    on_report(one, report(Action.RESTART, life_id="life-2"))
+    assert one.record.state is S.RESTARTING
+    assert one.record.target_life == "life-2"
+
+
+def test_a_drain_on_request_that_failed_says_so() -> None:
+    """The history does not claim a stop that nobody saw."""
+    asked = flying(record(S.DRAINING, incident=incident(playbook=Playbook.STOP)), Action.DRAIN)
+    one = case(asked, after_s=1)
+    on_report(one, report(Action.DRAIN, ReportOutcome.REFUSED, reason="expired"))
+    [ended] = one.decision().incidents
+    assert (ended.status, ended.reason) == ("quarantined", "not stopped: expired")
+
+
+@pytest.mark.parametrize(
+    ("highest", "fence"),
+    [
+        pytest.param(9, 10, id="database-restored"),
+        pytest.param(1, 2, id="same"),
+        pytest.param(None, 2, id="untold"),
+    ],
+)
+def test_the_next_fence_is_above_the_executors(highest: int | None, fence: int) -> None:
+    """A manager with a restored database is obeyed again."""
+    one = case(RESTARTING, after_s=1)
+    refused = report(
+        Action.RESTART, ReportOutcome.REFUSED, reason="stale_fence", highest_fence=highest
+    )
+    on_report(one, refused)
+    [order] = one.decision().commands
+    assert order.command.fence == fence
