@@ -15,7 +15,7 @@ from faststream.rabbit import RabbitBroker, RabbitRouter
 from gatemesh_common.broker import DEAD_LETTERS, DELIVERY_LIMIT, VERDICTS, topic, work_queue
 from gatemesh_common.consuming import consumer_broker, has_no_consumer, watch_consumers
 from gatemesh_common.errors import GatemeshError
-from gatemesh_common.messages import ALERTS, Verdict
+from gatemesh_common.messages import ALERTS, DEAD, Verdict
 from gatemesh_common.publisher import Publisher
 
 from .conftest import depth, take, until
@@ -221,6 +221,39 @@ async def test_a_deleted_queue_is_a_lost_consumer(
         watching = asyncio.create_task(watch_consumers(publisher, (VERDICTS,), every_s=0.1))
         await channel.queue_delete(VERDICTS.name)
         await asyncio.wait_for(watching, 30)
+
+
+@pytest.mark.parametrize("lost", ["exchange", "binding", "dead letters"])
+async def test_what_was_deleted_beside_the_queues_comes_back(
+    vhost_url: str, publisher: Publisher, channel: AbstractChannel, lost: str
+) -> None:
+    """Without them messages would be refused for ever, or lost, while all consumers are there."""
+    async with reading(vhost_url, publisher, seen := Seen()):
+        watching = asyncio.create_task(watch_consumers(publisher, (VERDICTS,), every_s=0.1))
+        if lost == "exchange":
+            await channel.exchange_delete(ALERTS)
+        elif lost == "binding":
+            verdicts = await channel.declare_queue(VERDICTS.name, passive=True)
+            await verdicts.unbind(ALERTS, VERDICTS.routing_key)
+        else:
+            await channel.queue_delete(DEAD_LETTERS)
+        await until(partial(arrives, publisher, b"{no json"))
+        await until(partial(arrives, publisher, json.dumps(MINIMAL).encode()))
+        await until(lambda: is_so(len(seen.verdicts) >= 1))
+        assert (await take(channel)).body == b"{no json"
+        assert not watching.done()
+        watching.cancel()
+
+
+async def arrives(publisher: Publisher, body: bytes) -> bool:
+    """Tell whether the topology takes a message, dead letters included."""
+    message = aio_pika.Message(body, content_type=JSON)
+    try:
+        await publisher.publish_raw(message, DEAD, "anything", mandatory=True)
+        await publisher.publish_raw(message, ALERTS, "anything", mandatory=True)
+    except GatemeshError:
+        return False
+    return True
 
 
 async def test_a_broker_that_is_away_is_no_lost_consumer() -> None:
