@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from aio_pika.exceptions import AMQPError
@@ -19,6 +20,7 @@ IDLE_S = 0.5
 FIRST_BACKOFF_S = 0.1
 LONGEST_BACKOFF_S = 5.0
 REFUSED_DELAY_S = 30.0
+MOST_UNSTORED = 1000
 
 
 class Sender:
@@ -30,10 +32,13 @@ class Sender:
         self._clock = clock
         self._woken = asyncio.Event()
         self._backoff_s = 0.0
+        self._unstored: deque[Message] = deque(maxlen=MOST_UNSTORED)
+        """What the disk refused, oldest first: the broker may take it all the same."""
 
     def put(self, message: Message) -> None:
         """Store a message and have it sent soon; returns at once."""
-        self._spool.put(message)
+        if not self._spool.put(message):
+            self._unstored.append(message)
         self._woken.set()
 
     async def run(self) -> None:
@@ -48,11 +53,25 @@ class Sender:
 
     async def send_once(self) -> int:
         """Send one batch; return how many messages the broker confirmed."""
+        if self._unstored:
+            await self._send_unstored()
         batch = self._spool.due(self._clock(), BATCH)
         if not batch or not await self._reachable():
             return 0
         errors = await asyncio.gather(*(self._send(each) for each in batch))
         return self._settle(batch, errors)
+
+    async def _send_unstored(self) -> None:
+        while self._unstored and await self._reachable():
+            message = self._unstored.popleft()
+            try:
+                await self._publisher.publish(message)
+            except GatemeshError as error:
+                extra = {"message_id": message.message_id, "error": str(error)}
+                log.warning("unstored_message_refused", extra=extra)
+                if error.retryable:
+                    self._unstored.appendleft(message)
+                    return
 
     async def drain(self, deadline_s: float) -> None:
         """Send what is due before the process ends, but no longer than the deadline."""

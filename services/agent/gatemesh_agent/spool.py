@@ -36,6 +36,9 @@ CREATE INDEX IF NOT EXISTS by_urgency ON spool (urgency, id);
 
 COLUMNS = "urgency, message_id, type, exchange, routing_key, mandatory, headers, body, timestamp"
 
+LOCK_S = 0.5
+"""Longest wait for another process that holds the file; traffic waits meanwhile."""
+
 VERDICT, OTHER, TELEMETRY = 0, 1, 2
 """Urgency: a backlog of windows never delays a verdict, and is the first to go."""
 
@@ -164,10 +167,27 @@ def urgency_of(message: Message) -> int:
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the spool file; one that is damaged is put aside and begun anew."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Open the spool file, whatever is wrong with it: traffic must not wait for a disk.
+
+    One that is damaged is put aside and begun anew. Where the disk takes none, messages are kept
+    in memory until they are sent.
+    """
     try:
-        return prepare(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open_file(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        SPOOL_FAULTS.inc()
+        log.critical("spool_in_memory", extra={"folder": path.parent.name, "error": str(error)})
+        return prepare(sqlite3.connect(":memory:"))
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open the file; one that is damaged is put aside and begun anew."""
+    try:
+        return prepare(connect(path))
+    except sqlite3.OperationalError:
+        # Full, locked or forbidden: what it holds is whole.
+        raise
     except sqlite3.DatabaseError as error:
         aside = path.with_suffix(f".damaged-{datetime.now().astimezone():%Y%m%dT%H%M%S}")
         log.critical("spool_damaged", extra={"kept_as": aside.name, "error": str(error)})
@@ -175,17 +195,22 @@ def open_database(path: Path) -> sqlite3.Connection:
         for suffix in ("-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").unlink()
-        return prepare(path)
+        return prepare(connect(path))
 
 
-def prepare(path: Path) -> sqlite3.Connection:
-    """Open the file and make its table.
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a file that only its owner may read."""
+    database = sqlite3.connect(path, timeout=LOCK_S)
+    path.chmod(0o600)
+    return database
+
+
+def prepare(database: sqlite3.Connection) -> sqlite3.Connection:
+    """Make the table.
 
     Raises:
         sqlite3.DatabaseError: it is no database, or damaged.
     """
-    database = sqlite3.connect(path)
-    path.chmod(0o600)
     # A commit is in the file when it returns; only a fall of the whole machine can lose it.
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")

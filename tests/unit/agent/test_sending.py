@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -119,3 +120,17 @@ async def test_a_drain_empties_the_spool(bench: Bench) -> None:
         bench.sender.put(verdict(f"v{number}"))
     await bench.sender.drain(5.0)
     assert bench.spool.depth == 0
+
+
+async def test_what_the_disk_refuses_is_sent_all_the_same(bench: Bench) -> None:
+    """A full disk must not hide a failing engine; the order is kept."""
+    with patch.object(bench.spool, "put", return_value=False):
+        bench.sender.put(verdict("first"))
+        bench.sender.put(verdict("second"))
+    bench.publisher.errors["first"] = BrokerUnavailableError("away")
+    await bench.sender.send_once()
+    assert bench.publisher.sent == []
+    del bench.publisher.errors["first"]
+    await bench.sender.send_once()
+    await bench.sender.send_once()
+    assert bench.publisher.sent == ["first", "second"]

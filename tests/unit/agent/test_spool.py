@@ -1,7 +1,9 @@
 """The spool keeps what the broker has not confirmed."""
 
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import orjson
 import pytest
@@ -150,6 +152,25 @@ def test_a_damaged_file_is_put_aside(path: Path) -> None:
     assert ids(spool) == ["v"]
     assert len(list(path.parent.glob("*damaged*"))) == 1
     spool.close()
+
+
+@pytest.mark.parametrize("fault", ["folder is a file", "locked"])
+def test_a_disk_that_takes_no_file_stops_no_agent(path: Path, fault: str) -> None:
+    """Messages are kept in memory, and a file in use is not taken for a damaged one."""
+    if fault == "locked":
+        path.parent.mkdir()
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+    else:
+        path.parent.write_bytes(b"")
+        holder = sqlite3.connect(":memory:")
+    with patch("gatemesh_agent.spool.LOCK_S", 0.01):
+        spool = Spool(path, "agent", 100)
+    assert spool.put(verdict("v"))
+    assert ids(spool) == ["v"]
+    assert not list(path.parent.glob("*damaged*"))
+    spool.close()
+    holder.close()
 
 
 def test_a_disk_that_refuses_is_reported(path: Path) -> None:
