@@ -21,6 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
+from gatemesh_common.database import DRIVER, with_driver
 from gatemesh_ctl.addresses import DATABASE_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
 
@@ -55,14 +56,13 @@ ORDERS = {
 
 def driver_url(url: str) -> str:
     """Return the address as SQLAlchemy takes it with psycopg 3."""
-    scheme, separator, rest = url.partition("://")
-    known = ("postgresql", "postgres", "postgresql+psycopg")
-    if not separator or scheme not in known:
+    address = with_driver(url)
+    if not address.startswith(f"{DRIVER}://"):
         raise CtlError(
             "the address of the database is no PostgreSQL address",
             f"set {DATABASE_VARIABLE} to postgresql://user:password@host:port/database",
         )
-    return f"postgresql+psycopg://{rest}"
+    return address
 
 
 class Store:
