@@ -255,7 +255,8 @@ class TestSupervisorBackend(BackendContract):
         assert group is not None
         await until_members(group, 2)
         supervisord.call("supervisor.signalProcess", "stubborn", "KILL")
-        eventually(lambda: len(living_members(group)) == 1)
+        await until_phase(rig.backend, "stubborn", Phase.EXITED)
+        assert len(living_members(group)) == 1
         assert await rig.backend.stop(INSTANCES["stubborn"], life_id, 5.0) is Ending.ABSENT
         assert living_members(group) == ()
 
