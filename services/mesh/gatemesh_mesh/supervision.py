@@ -153,9 +153,11 @@ class Supervision:
         Each program is stopped by its own rules, those in `last` after all others. What outlives
         that is found by its mark.
         """
-        with suppress(OSError, HTTPException, XmlRpcError):
+        try:
             self._stop_in_order(last)
             self._call("supervisor.shutdown")
+        except (OSError, HTTPException, XmlRpcError):
+            self._terminate()
         wait_until(lambda: not self._still_there(), PATIENCE_S)
         survivors = end_all(find_marked(self._mark), grace_s=15.0)
         if self._daemon is not None:
@@ -163,6 +165,11 @@ class Supervision:
             self._daemon = None
         self._remove_socket()
         return survivors
+
+    def _terminate(self) -> None:
+        """Signal a supervisord that does not answer, as one that has only just been started."""
+        if self._daemon is not None:
+            self._daemon.terminate()
 
     def _remove_socket(self) -> None:
         socket = self.folder.supervisor_socket

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from gatemesh_mesh.processes import command_line, identify
 from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
-from gatemesh_mesh.supervision import Supervision
+from gatemesh_mesh.supervision import PATIENCE_S, Supervision
 from gatemesh_mesh.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -164,3 +165,22 @@ def test_passwords_are_asked_for(folder: StateFolder, supervision: Supervision) 
     assert not supervision.answers()
     supervision.password = folder.secrets()["supervisor"]
     assert folder.supervisor_socket.stat().st_mode & 0o077 == 0
+
+
+def test_a_supervisord_that_does_not_answer_yet_is_ended_at_once(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C right after the start: it must not be waited for until patience ends."""
+    supervision = Supervision(folder)
+
+    def interrupted(condition: object, deadline_s: float) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gatemesh_mesh.supervision.wait_until", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            supervision.start()
+    begun = time.monotonic()
+    assert supervision.close() == []
+    assert time.monotonic() - begun < PATIENCE_S / 3
+    assert supervision.survivors() == []
