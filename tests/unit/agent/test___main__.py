@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gatemesh_agent import __main__ as program
+from gatemesh_common.running import EXIT_SETTINGS
 
 
 def test_wrong_settings_end_it_with_code_2(
@@ -12,7 +13,7 @@ def test_wrong_settings_end_it_with_code_2(
 ) -> None:
     """And one clean message."""
     monkeypatch.setenv("GATEMESH_AGENT_PORT", "many")
-    assert program.main() == program.EXIT_SETTINGS
+    assert program.main() == EXIT_SETTINGS
     assert "GATEMESH_AGENT_PORT" in capsys.readouterr().err
 
 
