@@ -131,11 +131,16 @@ def check_and_test(
     *,
     fast: Annotated[bool, typer.Option("--fast", help="Unit and contract tests only.")] = False,
     real: Annotated[bool, typer.Option(help="Also run the tests of the real engine.")] = True,
+    compose: Annotated[
+        bool, typer.Option("--compose", help="Also run those of compose.yaml; needs Docker.")
+    ] = False,
 ) -> None:
     """Check format, types and layers, then run the tests; more arguments go to pytest."""
     console = Console()
     failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
     facts = real_engine_facts(console, wanted=real and not fast)
+    if compose:
+        facts[suite.COMPOSE_VARIABLE] = "1"
     command = suite.pytest_arguments(REPOSITORY, context.args, fast=fast)
     raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, facts))
 

@@ -15,7 +15,10 @@ FAILED_CHECKS_VARIABLE = "GATEMESH_FAILED_CHECKS"
 REAL_ENGINE_VARIABLE = "GATEMESH_REAL_ENGINE_UNAVAILABLE"
 """Why the tests of the real engine are skipped."""
 
-SOURCE_FOLDERS = ("libs", "services", "tests", "benchmarks", "examples", "migrations")
+COMPOSE_VARIABLE = "GATEMESH_COMPOSE"
+"""Set to 1, the tests of `compose.yaml` run; they need a Docker engine."""
+
+SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
 FAST_FOLDERS = ("tests/unit", "tests/contract")
 
 
