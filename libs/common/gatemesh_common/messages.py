@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from gatemesh_common.clock import as_utc
+
 # Whoever reads a message needs its words: they are handed on from here.
 from gatemesh_common.ids import derived_id as derived_id  # noqa: PLC0414
 from gatemesh_common.ids import key_segment as key_segment  # noqa: PLC0414
@@ -27,18 +29,6 @@ SHADOW = "vllm_shadow"
 CONTROL = "vllm_control"
 EVENTS = "vllm_health_event"
 DEAD = "gatemesh.dead"
-
-
-def as_utc(moment: datetime) -> datetime:
-    """Read a moment without a zone as UTC, and turn any other zone into UTC.
-
-    Raises:
-        ValueError: it lies outside of the calendar there.
-    """
-    try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError("outside of the calendar in UTC") from error
 
 
 UtcDatetime = Annotated[datetime, AfterValidator(as_utc)]

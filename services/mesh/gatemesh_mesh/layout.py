@@ -13,7 +13,7 @@ FILE_LINES = 500
 NESTING = 3
 
 SOURCE_FOLDERS = ("libs", "services")
-CODE_FOLDERS = (*SOURCE_FOLDERS, "tests", "migrations", "benchmarks", "examples")
+CODE_FOLDERS = (*SOURCE_FOLDERS, "tests", "migrations", "benchmarks", "examples", "deploy")
 EXEMPT = {"__init__.py", "__main__.py"}
 """Packages and composition roots have no unit test of their own."""
 
