@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from gatemesh_mesh import nodes, postgres
 from gatemesh_mesh.ports import choose_ports
@@ -21,6 +22,12 @@ from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
 from gatemesh_mesh.suite import FAILED_CHECKS_VARIABLE, REAL_ENGINE_VARIABLE
 from gatemesh_mesh.supervision import Supervision
+
+# A busy machine is slow, and that is no fault of what is tested.
+settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("busy")
 
 BROKER_VARIABLE = "GATEMESH_TEST_AMQP_URL"
 MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     WRONG_CHOICE = "wrong_choice"
     COLLAPSE = "collapse"
     PROBES_FAILED = "probes_failed"
+    PROBES_REFUSED = "probes_refused"
     NO_LOGPROBS = "no_logprobs"
     NOT_LOGPROBS = "not_logprobs"
     CUT_SHORT = "cut_short"

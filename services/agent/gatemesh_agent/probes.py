@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 from multidict import CIMultiDict
@@ -42,6 +42,7 @@ REMEMBERED_TICKETS = 1000
 
 NOT_HEALTHY = Result(
     passed=False,
+    judged=True,
     share=0.0,
     threshold=0.0,
     details={"passed": 0, "total": 0, "failed": ["health"], "faults": {"health": "no 200 in time"}},
@@ -56,6 +57,7 @@ class Pace:
     health_s: float
     answer_s: float
     top_logprobs: int
+    api_key: str | None = field(default=None, repr=False)
 
 
 class Prober:
@@ -119,11 +121,14 @@ class Prober:
             return
         self._finish(instance, ticket, result, time.monotonic() - begun_s)
         log.info("probe_ended", extra={**extra, "passed": result.passed, **result.details})
+        if not result.judged:
+            cure = "set GATEMESH_AGENT_PROBE_API_KEY, or a suite that these engines take"
+            log.error("probe_refused", extra={**extra, "cure": cure})
 
     def _finish(
         self, instance: RoutedInstance, ticket: ProbeTicket, result: Result, took_s: float
     ) -> None:
-        outcome = Outcome.PASSED if result.passed else Outcome.FAILED
+        outcome, _ = conclusion_of(result)
         PROBES.labels(purpose=ticket.purpose, outcome=outcome).inc()
         self._done[ticket.ticket_id] = None
         while len(self._done) > REMEMBERED_TICKETS:
@@ -134,6 +139,7 @@ class Prober:
     def _verdict(
         self, instance: RoutedInstance, ticket: ProbeTicket, result: Result, took_s: float
     ) -> Verdict:
+        outcome, reason = conclusion_of(result)
         return Verdict(
             message_id=new_message_id(),
             timestamp=self._clock(),
@@ -144,8 +150,8 @@ class Prober:
             request_id=ticket.ticket_id,
             check_level=CheckLevel.L5,
             type="probe",
-            outcome=Outcome.PASSED if result.passed else Outcome.FAILED,
-            reason=Reason.CLEAN if result.passed else Reason.PROBES_FAILED,
+            outcome=outcome,
+            reason=reason,
             score=result.share,
             threshold=result.threshold,
             gate_version=self._suite.version,
@@ -191,7 +197,11 @@ class Prober:
             await asyncio.sleep(POLL_S)
 
     async def _get(self, base_url: str, path: str) -> tuple[int, bytes]:
-        return await self._exchange(base_url, Order("GET", path, CIMultiDict()))
+        return await self._exchange(base_url, Order("GET", path, self._headers()))
+
+    def _headers(self) -> CIMultiDict[str]:
+        key = self._pace.api_key
+        return CIMultiDict({"Authorization": f"Bearer {key}"} if key else {})
 
     async def _exchange(self, base_url: str, order: Order) -> tuple[int, bytes]:
         """Return status and body; status 0 when the instance gave none."""
@@ -207,17 +217,21 @@ class Prober:
         try:
             async with asyncio.timeout(self._pace.answer_s):
                 body = request_body(model, prompt, count)
-                status, reply = await self._exchange(base_url, chat_order(body))
+                status, reply = await self._exchange(base_url, chat_order(body, self._headers()))
                 if status != OK and count and names_logprobs(reply):
                     body = request_body(model, prompt, 0)
-                    status, reply = await self._exchange(base_url, chat_order(body))
+                    status, reply = await self._exchange(
+                        base_url, chat_order(body, self._headers())
+                    )
         except TimeoutError:
             return Answer(prompt.id, matched=False, fault="no answer in time")
         return self._read(prompt, body, status, reply)
 
     def _read(self, prompt: Prompt, body: bytes, status: int, reply: bytes) -> Answer:
         if status != OK:
-            return Answer(prompt.id, matched=False, fault=fault_of(status, reply))
+            fault = fault_of(status, reply)
+            refused = fault is None and status in CLIENT_ERRORS
+            return Answer(prompt.id, matched=False, fault=fault, refused=refused)
         try:
             fields = as_object(loads(reply))
         except ValueError:
@@ -225,6 +239,15 @@ class Prober:
         failures = self._judging.failures_of(understand(Route.CHAT, body), fields, 0)
         matched = prompt.matches(text_of(fields))
         return Answer(prompt.id, matched, failures[0].reason if failures else None)
+
+
+def conclusion_of(result: Result) -> tuple[Outcome, Reason]:
+    """Word a result; a suite that was refused as a whole has judged nothing."""
+    if not result.judged:
+        return Outcome.SKIPPED, Reason.PROBES_REFUSED
+    if result.passed:
+        return Outcome.PASSED, Reason.CLEAN
+    return Outcome.FAILED, Reason.PROBES_FAILED
 
 
 def fault_of(status: int, reply: bytes) -> str | None:
@@ -251,9 +274,9 @@ def request_body(model: str, prompt: Prompt, top_logprobs: int) -> bytes:
     return orjson.dumps(body)
 
 
-def chat_order(body: bytes) -> Order:
+def chat_order(body: bytes, headers: CIMultiDict[str]) -> Order:
     """Return the request that asks an instance for a chat answer."""
-    headers = CIMultiDict({"Content-Type": "application/json"})
+    headers["Content-Type"] = "application/json"
     return Order("POST", str(Route.CHAT), headers, body)
 
 

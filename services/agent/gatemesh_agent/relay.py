@@ -15,7 +15,6 @@ from gatemesh_agent.under_way import under_way
 from gatemesh_agent.upstream import Order, Reply, Upstream
 
 REPEATABLE = ("GET", "HEAD", "OPTIONS")
-BODILESS = (204, 304)
 INTERNAL_ERROR = 500
 
 

@@ -108,6 +108,7 @@ def probe_pace(settings: AgentSettings) -> Pace:
         parallel=settings.probe_parallel,
         health_s=settings.probe_health_s,
         answer_s=settings.probe_answer_s,
+        api_key=settings.probe_api_key,
         top_logprobs=settings.top_logprobs,
     )
 

@@ -126,6 +126,9 @@ class AgentSettings(ServiceSettings):
     probe_answer_s: Seconds = 30.0
     """Longest wait for the answer to one probe prompt."""
 
+    probe_api_key: str | None = Field(default=None, min_length=1, repr=False)
+    """Key that the engines ask for; probes send it as bearer token. Clients bring their own."""
+
     stop_grace_s: float = Field(default=30.0, ge=0, le=3600)
     """Time that running requests get after SIGTERM."""
 

@@ -83,6 +83,8 @@ class Answer:
     matched: bool
     fault: str | None = None
     """The gate's reason, or what went wrong, when the answer itself is at fault."""
+    refused: bool = False
+    """True when the engine would not take the prompt, which says nothing about its answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Result:
     """What came of a suite."""
 
     passed: bool
+    judged: bool
+    """False when every prompt was refused: nothing is known about the instance."""
     share: float
     threshold: float
     details: Mapping[str, Any]
@@ -111,7 +115,8 @@ def conclude(suite: Suite, model: str, answers: tuple[Answer, ...]) -> Result:
         "failed": failed if failed or passed else sorted(wrong),
         "faults": faults,
     }
-    return Result(passed, share, rule.min_pass_share, details)
+    judged = any(not answer.refused for answer in answers)
+    return Result(passed and judged, judged, share, rule.min_pass_share, details)
 
 
 def load_suite(path: Path | None) -> Suite:

@@ -165,3 +165,29 @@ async def test_an_engine_without_structured_output_is_not_at_fault(tmp_path: Pat
         verdict = await probed(setup, address)
     assert "json" not in verdict.details["faults"]
     assert verdict.details["passed"] == 2
+
+
+async def guarded_engine(request: web.Request) -> web.StreamResponse:
+    """An engine that wants a key under `/v1`, as vLLM with --api-key does."""
+    if request.path.startswith("/v1") and request.headers.get("Authorization") != "Bearer secret":
+        return web.json_response({"error": "Unauthorized"}, status=401)
+    if request.method == "GET":
+        return web.json_response({"data": [{"id": "some-model"}]})
+    choice = {"index": 0, "message": {"content": "Hello, world!"}, "finish_reason": "stop"}
+    return web.json_response({"choices": [choice]})
+
+
+async def test_an_engine_that_refuses_every_probe_is_not_judged(tmp_path: Path) -> None:
+    """A missing key must neither restart an engine nor let it into rotation."""
+    async with engine(guarded_engine) as address, serving(settings_for(tmp_path, {})) as setup:
+        verdict = await probed(setup, address)
+    assert (verdict.outcome, verdict.reason) == (Outcome.SKIPPED, Reason.PROBES_REFUSED)
+
+
+async def test_probes_bring_the_key_that_the_engine_asks_for(tmp_path: Path) -> None:
+    """With it the same engine is judged."""
+    settings = settings_for(tmp_path, {}, probe_api_key="secret")
+    async with engine(guarded_engine) as address, serving(settings) as setup:
+        verdict = await probed(setup, address)
+    assert verdict.outcome is not Outcome.SKIPPED
+    assert verdict.details["passed"] > 0

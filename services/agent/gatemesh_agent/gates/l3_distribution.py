@@ -33,8 +33,6 @@ CALM_STEPS = 32
 CALM_NATS = 0.8
 JUMP_STEPS = 32
 JUMP_NATS = 3.0
-NEAR_TIE_NATS = 0.25
-"""Two steps of bf16 logits; healthy replicas part there."""
 GREEDY_GAP_NATS = 1.0
 GREEDY_GAPS = 3
 SURPRISE_NATS = 24.0

@@ -36,7 +36,6 @@ CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\
 QUOTE_REACH = 60
 OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*$")
 """A short quotation that has begun and not ended: escapes in it are a program's."""
-NON_ASCII = regex.compile("[^\x00-\x7f]")
 
 
 class Mojibake:
