@@ -59,7 +59,8 @@ def describe_faults(settings_class: type[ServiceSettings], error: ValidationErro
     for fault in error.errors(include_input=False, include_url=False):
         name = ".".join(str(part) for part in fault["loc"])
         variable = name if name.startswith("GATEMESH_") else f"{prefix}{name}".upper()
-        lines.append(f"{variable}: {fault['msg']}")
+        # A fault of several settings together has no place; its text names them.
+        lines.append(f"{variable}: {fault['msg']}" if name else fault["msg"])
     return "cannot start, settings are wrong; set these environment variables:\n  " + "\n  ".join(
         lines
     )

@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 
 EXIT_MIGRATION_FAILED = 1
 SCHEMA_RETRY_S = 1.0
+PLANNED_START = "--planned-start"
+"""With `migrate`: everything is started on purpose, so that earlier restarts do not count."""
+COMMANDS: Sequence[Sequence[str]] = ([], ["migrate"], ["migrate", PLANNED_START])
 
 
 async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -> int:
@@ -157,10 +160,12 @@ async def consume(
         await asyncio.gather(batching, return_exceptions=True)
 
 
-def migrate_database(settings: HealthManagerSettings, folder: Path) -> int:
+def migrate_database(settings: HealthManagerSettings, folder: Path, *, planned_start: bool) -> int:
     """Bring the schema up to date; return the exit code."""
     try:
         version = migrate.upgrade(settings.database_url, folder)
+        if planned_start:
+            migrate.forget_restarts(settings.database_url)
     except SettingsError:
         raise
     except GatemeshError as error:
@@ -172,15 +177,15 @@ def migrate_database(settings: HealthManagerSettings, folder: Path) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Read the settings, run, and return the exit code."""
-    if list(arguments) not in ([], ["migrate"]):
-        sys.stderr.write("usage: python -m gatemesh_health_manager [migrate]\n")
+    if list(arguments) not in COMMANDS:
+        sys.stderr.write("usage: python -m gatemesh_health_manager [migrate [--planned-start]]\n")
         return EXIT_SETTINGS
     try:
         settings = load_settings(HealthManagerSettings)
         configure_logging(APP_ID, settings.log_level)
         folder = migrate.find_migrations(settings.migrations_dir)
         if arguments:
-            return migrate_database(settings, folder)
+            return migrate_database(settings, folder, planned_start=PLANNED_START in arguments)
         policy = load_policy(settings.policy_file) if settings.policy_file else Policy()
         return asyncio.run(serve(settings, policy, folder))
     except SettingsError as error:

@@ -1,6 +1,8 @@
 """Brings the database's schema to the version that this manager needs."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -9,11 +11,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg.errors import Diagnostic
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, create_engine, event, update
 from sqlalchemy.exc import OperationalError
 
 from gatemesh_common.database import with_driver
 from gatemesh_common.errors import DatabaseUnavailableError, SettingsError
+from gatemesh_health_manager.store_tables import INSTANCES
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +51,32 @@ def upgrade(database_url: str, folder: Path, revision: str = "head") -> str:
     Raises:
         DatabaseUnavailableError: the database did not answer.
     """
+    with _connected(database_url) as connection:
+        config = config_for(folder)
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
+        return current_version(connection) or ""
+
+
+def forget_restarts(database_url: str) -> None:
+    """Count no restart so far against a budget: everything was stopped and started on purpose.
+
+    Raises:
+        DatabaseUnavailableError: the database did not answer.
+    """
+    with _connected(database_url) as connection:
+        connection.execute(update(INSTANCES).values(restarts=[]))
+        connection.commit()
+
+
+@contextmanager
+def _connected(database_url: str) -> Iterator[Connection]:
     engine = create_engine(with_driver(database_url), connect_args={"connect_timeout": 10})
     event.listen(engine, "connect", _log_notices)
     try:
         with engine.connect() as connection:
-            config = config_for(folder)
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
-            connection.commit()
-            return current_version(connection) or ""
+            yield connection
     except OperationalError as error:
         raise DatabaseUnavailableError(f"database: {error.orig}") from error
     finally:

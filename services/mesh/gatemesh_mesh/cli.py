@@ -84,7 +84,7 @@ def print_addresses(console: Console, plan: StackPlan) -> None:
     """Tell where everything is."""
     database = plain_url(plan.addresses.database_url)
     lines = [
-        f"agent (send requests here)  {plan.agent_url}/v1/chat/completions, model: sim",
+        f"agent (model: sim)          AGENT={plan.agent_url}",
         f"broker                      {plan.addresses.amqp_url}",
         f"broker's pages              {plan.addresses.management_url or '(not ours)'}",
         f'database                    psql "{database}"',

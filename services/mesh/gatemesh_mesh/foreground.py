@@ -74,7 +74,11 @@ def await_first_engine(plan: StackPlan, progress: Progress) -> None:
         url = f"{plan.agent_url}/v1/models"
         served = wait_until(lambda: answers_ok(url), PROBATION_DEADLINE_S, interval_s=0.2)
     if not served:
-        progress.note(f"no engine has passed its probes yet; see the logs in {plan.folder.logs}")
+        progress.note(
+            "no engine is in rotation yet: `.venv/bin/gatemesh-ctl instances` shows why, and "
+            "`.venv/bin/gatemesh-ctl request release INSTANCE` frees a quarantined one; "
+            f"logs: {plan.folder.logs}"
+        )
 
 
 def watch(stack: Stack, progress: Progress) -> None:

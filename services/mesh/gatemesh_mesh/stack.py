@@ -206,14 +206,14 @@ def run_facts(plan: StackPlan, daemon: ProcessId) -> dict[str, object]:
 
 
 def migrate(environment: Mapping[str, str], log_file: Path) -> None:
-    """Bring the database's tables up to date.
+    """Bring the database's tables up to date; this start counts against no restart budget.
 
     Raises:
         ProgramFailedError: the migration failed; carries the end of its log.
     """
     with log_file.open("wb") as output:
         result = subprocess.run(
-            [sys.executable, "-m", "gatemesh_health_manager", "migrate"],
+            [sys.executable, "-m", "gatemesh_health_manager", "migrate", "--planned-start"],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -11,7 +11,13 @@ from alembic import command
 from sqlalchemy import create_engine
 
 from gatemesh_common.errors import DatabaseUnavailableError
-from gatemesh_health_manager.migrate import config_for, find_migrations, head_version, upgrade
+from gatemesh_health_manager.migrate import (
+    config_for,
+    find_migrations,
+    forget_restarts,
+    head_version,
+    upgrade,
+)
 from gatemesh_mesh.postgres import plain_url
 
 pytestmark = pytest.mark.integration
@@ -31,6 +37,22 @@ def test_several_at_once_wait_for_each_other(fresh_database: str) -> None:
     running = [subprocess.Popen(program, env=environment) for _ in range(3)]
     assert [process.wait(60) for process in running] == [0, 0, 0]
     assert upgrade(fresh_database, FOLDER) == head_version(FOLDER)
+
+
+def test_a_planned_start_forgets_restarts(fresh_database: str) -> None:
+    """Whoever stops and starts everything in a row has not used up any budget."""
+    upgrade(fresh_database, FOLDER)
+    with psycopg.connect(plain_url(fresh_database)) as connection:
+        connection.execute("INSERT INTO pools (pool) VALUES ('default')")
+        connection.execute(
+            "INSERT INTO instances (instance_id, pool, state, state_since, incarnation, running,"
+            " model_version, penalty, penalty_at, fence, restarts, weight) VALUES"
+            " ('engine-0', 'default', 'probation', now(), 1, true, 'm', 0, now(), 0,"
+            " array_fill(now(), ARRAY[3]), 0)"
+        )
+        connection.commit()
+        forget_restarts(fresh_database)
+        assert connection.execute("SELECT restarts FROM instances").fetchall() == [([],)]
 
 
 def test_down_and_up_again(fresh_database: str) -> None:

@@ -91,7 +91,7 @@ def test_it_serves_and_ctrl_c_ends_all_of_it(
     status = mesh.call("status")
     assert status.returncode == 0
     assert "health_manager" in status.stdout
-    [agent] = re.findall(r"(http://\S+)/v1/chat", output.read_text())
+    [agent] = re.findall(r"AGENT=(http://\S+)", output.read_text())
     with urllib.request.urlopen(f"{agent}/v1/models", timeout=30) as answer:  # noqa: S310
         assert answer.status == 200
     with psycopg.connect(plain_url(fresh_database)) as connection:
@@ -100,6 +100,24 @@ def test_it_serves_and_ctrl_c_ends_all_of_it(
     assert process.wait(timeout=100) == 0
     assert Supervision(mesh.folder).survivors() == []
     assert mesh.call("status").returncode == 3
+
+
+def test_starting_it_on_purpose_uses_up_no_restart_budget(
+    mesh: CommandLine, tmp_path: Path, fresh_database: str
+) -> None:
+    """Whoever starts and stops all day finds the engines in rotation."""
+    process = mesh.up(tmp_path / "first.log")
+    with psycopg.connect(plain_url(fresh_database), autocommit=True) as connection:
+        connection.execute("UPDATE instances SET restarts = array_fill(now(), ARRAY[3])")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=100) == 0
+        mesh.up(tmp_path / "second.log")
+
+        def passed_its_probes() -> bool:
+            row = connection.execute("SELECT state, incarnation FROM instances").fetchone()
+            return row == ("healthy", 2)
+
+        assert wait_until(passed_its_probes, START_DEADLINE_S)
 
 
 def test_down_after_everything_that_watches_was_killed(mesh: CommandLine, tmp_path: Path) -> None:

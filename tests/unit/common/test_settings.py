@@ -1,7 +1,7 @@
 """The environment, read once, with errors that name the variable."""
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from gatemesh_common.errors import SettingsError
@@ -37,6 +37,22 @@ def test_every_fault_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("GATEMESH_SAMPLE_DEPTH", "GATEMESH_AMQP_URL", "GATEMESH_LOG_LEVEL"):
         assert variable in text
     assert "secret" not in text
+
+
+class PairSettings(ServiceSettings):
+    """Settings that must fit each other."""
+
+    @model_validator(mode="after")
+    def _never_fit(self) -> "PairSettings":
+        raise ValueError("GATEMESH_A must be below GATEMESH_B")
+
+
+def test_a_fault_of_several_settings_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the name of a variable that does not exist."""
+    monkeypatch.delenv("GATEMESH_AMQP_URL", raising=False)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(PairSettings)
+    assert str(caught.value).endswith("\n  Value error, GATEMESH_A must be below GATEMESH_B")
 
 
 def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
