@@ -85,6 +85,7 @@ def print_addresses(console: Console, plan: StackPlan) -> None:
     database = plain_url(plan.addresses.database_url)
     lines = [
         f"agent (model: sim)          AGENT={plan.agent_url}",
+        *(f"{engine.instance_id:<28}{engine.base_url}" for engine in plan.engines),
         f"broker                      {plan.addresses.amqp_url}",
         f"broker's pages              {plan.addresses.management_url or '(not ours)'}",
         f'database                    psql "{database}"',
