@@ -79,8 +79,11 @@ class Follower:
         incident = self.history.operator_incident(str(self.request.instance_id), since)
         if incident is None:
             return None
+        # What happened before the request is evidence for others.
         events = [
-            row for row in self.history.incident_timeline(incident) if row["kind"] != "verdict"
+            row
+            for row in self.history.incident_timeline(incident)
+            if row["kind"] != "verdict" and row["at"] >= since
         ]
         for event in events[self._told :]:
             self.tell(event)

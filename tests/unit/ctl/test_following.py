@@ -66,9 +66,11 @@ def follower(history: Told, told: list[Row], action: str = "restart") -> Followe
 
 
 def test_a_restart_is_followed_to_its_end() -> None:
-    """Each event is told once, in order; verdicts are no events of it."""
-    events = [{"kind": kind, "what": str(n)} for n, kind in enumerate(["state", "verdict", "step"])]
-    history = Told([None, None, ACCEPTED], [incident("open", 1), incident("resolved", 3)], events)
+    """Each event is told once, in order; verdicts and what was before are no events of it."""
+    kinds = ["state", "verdict", "step"]
+    events: list[Row] = [{"kind": kind, "what": str(n), "at": NOW} for n, kind in enumerate(kinds)]
+    events.insert(0, {"kind": "command", "what": "old", "at": NOW - timedelta(seconds=30)})
+    history = Told([None, None, ACCEPTED], [incident("open", 2), incident("resolved", 4)], events)
     told: list[Row] = []
     followed = follower(history, told).follow(60)
     assert (followed.ending, followed.why) == (Ending.DONE, "resolved: asked")
