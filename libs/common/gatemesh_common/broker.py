@@ -29,6 +29,8 @@ class WorkQueue:
     name: str
     exchange: str
     routing_key: str
+    most_messages: int | None = None
+    """Messages that it holds; the broker refuses more. None leaves it open."""
 
 
 VERDICTS = WorkQueue("health_manager.verdicts", ALERTS, "#")
@@ -38,6 +40,7 @@ STEPS = WorkQueue("health_manager.steps", EVENTS, "step.v1.#")
 OBSERVATIONS = WorkQueue("health_manager.observations", EVENTS, "observed.v1.#")
 TELEMETRY = WorkQueue("health_manager.telemetry", EVENTS, "telemetry.v1.#")
 REJECTED = WorkQueue("health_manager.rejected", EVENTS, "rejected.v1.#")
+SAMPLES = WorkQueue("shadow.samples", SHADOW, "sample.v1.#", most_messages=2000)
 COMMANDS = WorkQueue("executor.commands", CONTROL, "command.v1.#")
 
 WORK_QUEUES = (
@@ -48,17 +51,22 @@ WORK_QUEUES = (
     OBSERVATIONS,
     TELEMETRY,
     REJECTED,
+    SAMPLES,
     COMMANDS,
 )
 
 
-def queue_arguments(name: str) -> dict[str, Any]:
+def queue_arguments(queue: WorkQueue) -> dict[str, Any]:
     """Return the arguments of a work queue; the same everywhere, or redeclaring fails."""
+    bound: dict[str, Any] = {}
+    if queue.most_messages is not None:
+        bound = {"x-max-length": queue.most_messages, "x-overflow": "reject-publish"}
     return {
         "x-queue-type": "quorum",
         "x-delivery-limit": DELIVERY_LIMIT,
         "x-dead-letter-exchange": DEAD,
-        "x-dead-letter-routing-key": name,
+        "x-dead-letter-routing-key": queue.name,
+        **bound,
     }
 
 
@@ -107,6 +115,6 @@ async def declare_topology(
     await dead.bind(DEAD, routing_key="#")
     for queue in (*WORK_QUEUES, *extra_queues):
         declared = await channel.declare_queue(
-            queue.name, durable=True, arguments=queue_arguments(queue.name)
+            queue.name, durable=True, arguments=queue_arguments(queue)
         )
         await declared.bind(queue.exchange, routing_key=queue.routing_key)

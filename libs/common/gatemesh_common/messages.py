@@ -1,156 +1,47 @@
 """Every class that crosses the broker: frozen, versioned by key, tolerant of newer fields."""
 
-import hashlib
-import json
-from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    TypeAdapter,
-    model_validator,
-)
-
-from gatemesh_common.clock import as_utc
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 # Whoever reads a message needs its words: they are handed on from here.
+from gatemesh_common.commands import COMMAND as COMMAND  # noqa: PLC0414
+from gatemesh_common.commands import AnyCommand as AnyCommand  # noqa: PLC0414
+from gatemesh_common.commands import Command as Command  # noqa: PLC0414
+from gatemesh_common.commands import DrainInstance as DrainInstance  # noqa: PLC0414
+from gatemesh_common.commands import EjectInstance as EjectInstance  # noqa: PLC0414
+from gatemesh_common.commands import InstanceCommand as InstanceCommand  # noqa: PLC0414
+from gatemesh_common.commands import ReadmitInstance as ReadmitInstance  # noqa: PLC0414
+from gatemesh_common.commands import RepairInstance as RepairInstance  # noqa: PLC0414
+from gatemesh_common.commands import ReplaceInstance as ReplaceInstance  # noqa: PLC0414
+from gatemesh_common.commands import RestartInstance as RestartInstance  # noqa: PLC0414
 from gatemesh_common.ids import derived_id as derived_id  # noqa: PLC0414
 from gatemesh_common.ids import key_segment as key_segment  # noqa: PLC0414
 from gatemesh_common.ids import new_message_id as new_message_id  # noqa: PLC0414
+from gatemesh_common.message import HandmadeMessage as HandmadeMessage  # noqa: PLC0414
+from gatemesh_common.message import InstanceMessage as InstanceMessage  # noqa: PLC0414
+from gatemesh_common.message import Message as Message  # noqa: PLC0414
 from gatemesh_common.reasons import Reason as Reason  # noqa: PLC0414
-
-ALERTS = "vllm_health_alert"
-SHADOW = "vllm_shadow"
-CONTROL = "vllm_control"
-EVENTS = "vllm_health_event"
-DEAD = "gatemesh.dead"
-
-
-UtcDatetime = Annotated[datetime, AfterValidator(as_utc)]
-Identifier = Annotated[str, Field(min_length=1, max_length=200)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-
-
-class CheckLevel(StrEnum):
-    """The five correctness gates."""
-
-    L1 = "L1"
-    L2 = "L2"
-    L3 = "L3"
-    L4 = "L4"
-    L5 = "L5"
-
-
-class Outcome(StrEnum):
-    """What a gate concluded."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-class Decoding(StrEnum):
-    """How tokens were chosen; baselines differ by nats between the two."""
-
-    GREEDY = "greedy"
-    SAMPLED = "sampled"
-    UNKNOWN = "unknown"
-
-
-class InstanceState(StrEnum):
-    """Where an instance stands in its life around failures."""
-
-    STARTING = "starting"
-    PROBATION = "probation"
-    HEALTHY = "healthy"
-    SUSPECT = "suspect"
-    DRAINING = "draining"
-    RESTARTING = "restarting"
-    REPLACING = "replacing"
-    EJECTED = "ejected"
-    QUARANTINED = "quarantined"
-    RETIRED = "retired"
-
-
-class Action(StrEnum):
-    """What the manager may tell the executor to do to one instance."""
-
-    DRAIN = "drain"
-    EJECT = "eject"
-    RESTART = "restart"
-    READMIT = "readmit"
-
-
-class ReportOutcome(StrEnum):
-    """How a command ended."""
-
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    REFUSED = "refused"
-
-
-StepName = Literal[
-    "taken_out", "confirmed", "unconfirmed", "stopped", "killed", "started", "ready", "put_back"
-]
-
-
-class Message(BaseModel):
-    """Anything that crosses the broker. Unknown fields of a newer publisher are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    exchange: ClassVar[str]
-    routing_key: ClassVar[str]
-    """First words of the key; the number rises only on a break."""
-    mandatory: ClassVar[bool] = True
-    """True when the message has an obliged reader: the broker must route it or return it."""
-
-    message_id: str = Field(default_factory=new_message_id, min_length=1, max_length=200)
-    timestamp: UtcDatetime
-    traceparent: str | None = Field(default=None, max_length=200)
-    """W3C trace context of the request that this message goes back to."""
-
-    def key_words(self) -> tuple[str, ...]:
-        """Return the words after the fixed part of the routing key."""
-        return ()
-
-    def key(self) -> str:
-        """Return the full routing key."""
-        return ".".join((self.routing_key, *(key_segment(word) for word in self.key_words())))
-
-
-class HandmadeMessage(Message):
-    """A message that people may publish by hand, too."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def complete_by_content(cls, data: object) -> object:
-        """Give one without an id an id made from its content, and wrap free-text details."""
-        if not isinstance(data, dict):
-            return data
-        filled = dict(data)
-        if filled.get("message_id") is None:
-            canonical = json.dumps(data, sort_keys=True, default=str)
-            filled["message_id"] = derived_id(hashlib.sha256(canonical.encode()).hexdigest())
-        if isinstance(filled.get("details"), str):
-            filled["details"] = {"text": filled["details"]}
-        return filled
-
-
-class InstanceMessage(Message):
-    """A message about one instance; its key ends with pool and instance."""
-
-    instance_id: Identifier
-    pool: Identifier = "default"
-
-    def key_words(self) -> tuple[str, ...]:
-        """Return pool and instance."""
-        return (self.pool, self.instance_id)
+from gatemesh_common.samples import Baseline as Baseline  # noqa: PLC0414
+from gatemesh_common.samples import BaselineEntry as BaselineEntry  # noqa: PLC0414
+from gatemesh_common.samples import ShadowSample as ShadowSample  # noqa: PLC0414
+from gatemesh_common.samples import Sketch as Sketch  # noqa: PLC0414
+from gatemesh_common.words import ALERTS as ALERTS  # noqa: PLC0414
+from gatemesh_common.words import CONTROL as CONTROL  # noqa: PLC0414
+from gatemesh_common.words import DEAD as DEAD  # noqa: PLC0414
+from gatemesh_common.words import EVENTS as EVENTS  # noqa: PLC0414
+from gatemesh_common.words import SHADOW as SHADOW  # noqa: PLC0414
+from gatemesh_common.words import Action as Action  # noqa: PLC0414
+from gatemesh_common.words import Attribution as Attribution  # noqa: PLC0414
+from gatemesh_common.words import CheckLevel as CheckLevel  # noqa: PLC0414
+from gatemesh_common.words import Decoding as Decoding  # noqa: PLC0414
+from gatemesh_common.words import Identifier as Identifier  # noqa: PLC0414
+from gatemesh_common.words import InstanceState as InstanceState  # noqa: PLC0414
+from gatemesh_common.words import Outcome as Outcome  # noqa: PLC0414
+from gatemesh_common.words import ReportOutcome as ReportOutcome  # noqa: PLC0414
+from gatemesh_common.words import Share as Share  # noqa: PLC0414
+from gatemesh_common.words import StepName as StepName  # noqa: PLC0414
+from gatemesh_common.words import UtcDatetime as UtcDatetime  # noqa: PLC0414
 
 
 class Span(BaseModel):
@@ -198,6 +89,8 @@ class Verdict(HandmadeMessage):
     """Keyed hash of the prompt; the prompt itself never travels."""
     tenant: str | None = Field(default=None, max_length=128)
     decoding: Decoding = Decoding.UNKNOWN
+    attribution: Attribution = Attribution.UNKNOWN
+    """Whose fault it is; a failure that is the request's does not count against the instance."""
     details: dict[str, Any] = Field(default_factory=dict)
 
     def key_words(self) -> tuple[str, ...]:
@@ -227,64 +120,6 @@ class ActionRequest(HandmadeMessage):
     def key_words(self) -> tuple[str, ...]:
         """Return action and pool."""
         return (self.action, self.pool)
-
-
-class InstanceCommand(InstanceMessage):
-    """An order to the executor about one life of one instance."""
-
-    exchange = CONTROL
-    routing_key = "command.v1"
-
-    action: Action
-    incarnation: int = Field(ge=0)
-    life_id: str | None = Field(default=None, max_length=200)
-    """The backend's name of the life in question; if another one runs, the order is done."""
-    fence: int = Field(ge=1)
-    """Rises with each command of an instance; one below the highest seen is refused."""
-    incident_id: str | None = None
-    expires_at: UtcDatetime
-    grace_s: float = Field(default=60.0, ge=0, le=3600)
-    """Longest wait for running requests before the process group is killed, in seconds."""
-
-    def key_words(self) -> tuple[str, ...]:
-        """Return action, pool and instance."""
-        return (self.action, self.pool, self.instance_id)
-
-
-class DrainInstance(InstanceCommand):
-    """Take out, let running requests end, stop within the grace, then kill."""
-
-    action: Literal[Action.DRAIN] = Action.DRAIN
-    routing_version: int = Field(default=0, ge=0)
-    """The first routing table without the instance; agents must have applied it before SIGTERM."""
-
-
-class EjectInstance(InstanceCommand):
-    """Take out of every balancer at once; the process stays up for confirmation."""
-
-    action: Literal[Action.EJECT] = Action.EJECT
-    routing_version: int = Field(default=0, ge=0)
-
-
-class RestartInstance(InstanceCommand):
-    """End the named life, if it still runs, and start a new one; done when it answers `/health`."""
-
-    action: Literal[Action.RESTART] = Action.RESTART
-    start_timeout_s: float = Field(default=300.0, gt=0, le=3600)
-
-
-class ReadmitInstance(InstanceCommand):
-    """Put back into every balancer."""
-
-    action: Literal[Action.READMIT] = Action.READMIT
-
-
-Command = Annotated[
-    DrainInstance | EjectInstance | RestartInstance | ReadmitInstance, Discriminator("action")
-]
-COMMAND: TypeAdapter[DrainInstance | EjectInstance | RestartInstance | ReadmitInstance] = (
-    TypeAdapter(Command)
-)
 
 
 class CommandReport(InstanceMessage):
@@ -342,7 +177,8 @@ class ProbeTicket(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     ticket_id: str
-    purpose: Literal["confirm", "probation"]
+    purpose: str = Field(min_length=1, max_length=50)
+    """`confirm`, `probation`, `routine` or `suspicion`; an agent runs the suite for any."""
 
 
 class RoutedInstance(BaseModel):
@@ -426,6 +262,8 @@ class TelemetryWindow(InstanceMessage):
     """Answers that no gate looked at, such as embeddings."""
     in_flight: int = Field(default=0, ge=0)
     gates: dict[CheckLevel, GateCounts] = Field(default_factory=dict)
+    sketches: tuple[Sketch, ...] = ()
+    """Figures of the answers that passed, for the pool's baseline."""
 
 
 class RequestRejected(InstanceMessage):
@@ -479,6 +317,8 @@ MESSAGES: tuple[type[Message], ...] = (
     EjectInstance,
     RestartInstance,
     ReadmitInstance,
+    RepairInstance,
+    ReplaceInstance,
     CommandReport,
     StepFinished,
     InstanceObserved,
@@ -488,4 +328,6 @@ MESSAGES: tuple[type[Message], ...] = (
     RequestRejected,
     StateChanged,
     IncidentChanged,
+    ShadowSample,
+    Baseline,
 )

@@ -5,7 +5,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from gatemesh_agent.gates.chain import GateChain
+from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.refusal import is_nan_refusal
@@ -17,9 +17,6 @@ from gatemesh_agent.stripping import choices_of
 from gatemesh_common.clock import Clock
 from gatemesh_common.messages import CheckLevel, Outcome, Reason
 
-GATES = (CheckLevel.L1, CheckLevel.L3)
-"""Gates that judge each choice of each guarded answer."""
-
 MOST_CHOICES = 1024
 CUT_BY_LIMIT = "length"
 
@@ -28,6 +25,10 @@ NAN_REFUSAL = Judgement(CheckLevel.L3, Outcome.FAILED, Reason.NAN_LOGITS, hard=T
 
 class Chain(Protocol):
     """The gates of one choice."""
+
+    @property
+    def keys(self) -> tuple[GateKey, ...]:
+        """The gates that conclude."""
 
     def feed_text(self, delta: str) -> Iterable[Judgement]:
         """Take text; return the failures that it proves."""
@@ -66,7 +67,7 @@ class ChoiceJudge:
         self._chain = chain
         self._report = report
         self._clock = clock
-        self._open = set(GATES)
+        self._open = set(chain.keys)
         self._calls = CallParts()
         self._other_output = False
         self._tokens = 0
@@ -95,21 +96,24 @@ class ChoiceJudge:
 
     def give_up(self, why: str) -> None:
         """Skip what is not concluded, for a reason of the agent's own."""
-        for level in sorted(self._open):
+        for level, _ in sorted(self._open):
             self._report.skip(level, why)
         self._open.clear()
 
     def _take(self, judgements: Iterable[Judgement]) -> None:
         for judgement in judgements:
-            if judgement.gate in self._open:
-                self._open.discard(judgement.gate)
+            key = (judgement.gate, judgement.name)
+            if key in self._open:
+                self._open.discard(key)
                 failed = judgement.outcome is Outcome.FAILED
                 details = self._details(judgement) if failed else {}
                 self._report.conclude(self._index, judgement, details)
 
     def _details(self, judgement: Judgement) -> dict[str, Any]:
         now = self._clock()
-        return {"tokens": self._tokens, **(proof_of(now) if judgement.hard else {})}
+        named = {"gate": judgement.name} if judgement.name else {}
+        proof = proof_of(now) if judgement.hard else {}
+        return {"tokens": self._tokens, **named, **judgement.details, **proof}
 
 
 def proof_of(now: datetime) -> dict[str, str]:

@@ -5,11 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gatemesh_common.messages import (
-    DrainInstance,
-    EjectInstance,
+    AnyCommand,
     InstanceCommand,
-    ReadmitInstance,
-    RestartInstance,
     StepName,
 )
 from gatemesh_executor.backends.base import EngineBackend, Observation
@@ -17,8 +14,6 @@ from gatemesh_executor.balancers.base import Balancer
 from gatemesh_executor.health import EngineHealth
 from gatemesh_executor.instances import Instance
 from gatemesh_executor.pace import Pace
-
-AnyCommand = DrainInstance | EjectInstance | RestartInstance | ReadmitInstance
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from gatemesh_common.clock import Clock
 from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import (
+    AnyCommand,
     CommandReport,
     Message,
     ReportOutcome,
@@ -25,7 +26,7 @@ from gatemesh_executor.backends.base import (
     StopFailedError,
 )
 from gatemesh_executor.instances import Instances
-from gatemesh_executor.jobs import AnyCommand, Job, Tools, observe
+from gatemesh_executor.jobs import Job, Tools, observe
 from gatemesh_executor.metrics import COMMANDS_ENDED, STEP_SECONDS
 from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
 from gatemesh_executor.refuse import Refusal, refusal

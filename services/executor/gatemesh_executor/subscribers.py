@@ -6,8 +6,7 @@ from faststream import AckPolicy
 from faststream.rabbit import RabbitRouter
 
 from gatemesh_common.broker import COMMANDS, broadcast_queue, topic, work_queue
-from gatemesh_common.messages import CONTROL, EVENTS, Command, RoutingApplied
-from gatemesh_executor.jobs import AnyCommand
+from gatemesh_common.messages import CONTROL, EVENTS, AnyCommand, Command, RoutingApplied
 
 
 def command_router(obey: Callable[[AnyCommand], Awaitable[None]]) -> RabbitRouter:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from gatemesh_common.messages import (
     Action,
+    AnyCommand,
     DrainInstance,
     EjectInstance,
     ProbeTicket,
@@ -20,7 +21,6 @@ from gatemesh_common.messages import (
 )
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
-    AnyCommand,
     CommandEnd,
     CommandOrder,
     Condition,

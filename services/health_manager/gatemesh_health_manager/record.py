@@ -7,17 +7,13 @@ from typing import Literal
 
 from gatemesh_common.messages import (
     Action,
-    DrainInstance,
-    EjectInstance,
+    AnyCommand,
     InstanceState,
     ProbeTicket,
-    ReadmitInstance,
     ReportOutcome,
-    RestartInstance,
 )
 from gatemesh_health_manager.states import SERVING, Trigger
 
-AnyCommand = DrainInstance | EjectInstance | RestartInstance | ReadmitInstance
 IncidentStatus = Literal["open", "held", "resolved", "quarantined", "expired"]
 
 

@@ -121,7 +121,11 @@ class Stack:
     def _prepare_meeting_places(self, plan: StackPlan) -> None:
         with self._progress.step("Declaring queues, migrating the database"):
             prepare_broker(plan.addresses.amqp_url)
-            migrate(service_environment(plan)["health_manager"], self.folder.logs / "migrate.log")
+            migrate(
+                service_environment(plan)["health_manager"],
+                self.folder.logs / "migrate.log",
+                planned=self._options.database_url is None,
+            )
 
     def _start_engines(self, engines: Sequence[Engine]) -> None:
         with self._progress.step(f"Starting engines ({len(engines)})"):
@@ -205,15 +209,19 @@ def run_facts(plan: StackPlan, daemon: ProcessId) -> dict[str, object]:
     }
 
 
-def migrate(environment: Mapping[str, str], log_file: Path) -> None:
-    """Bring the database's tables up to date; this start counts against no restart budget.
+def migrate(environment: Mapping[str, str], log_file: Path, *, planned: bool) -> None:
+    """Bring the database's tables up to date.
+
+    With `planned` this start counts against no restart budget: the database and its engines are
+    ours alone.
 
     Raises:
         ProgramFailedError: the migration failed; carries the end of its log.
     """
+    flags = ["--planned-start"] if planned else []
     with log_file.open("wb") as output:
         result = subprocess.run(
-            [sys.executable, "-m", "gatemesh_health_manager", "migrate", "--planned-start"],
+            [sys.executable, "-m", "gatemesh_health_manager", "migrate", *flags],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -27,6 +27,7 @@ class FakeChain:
     """Fails where the text or a step says so, and says it again at the end."""
 
     def __init__(self) -> None:
+        self.keys = ((CheckLevel.L1, ""), (CheckLevel.L3, ""))
         self.found: list[Judgement] = []
 
     def feed_text(self, delta: str) -> Iterable[Judgement]:

@@ -6,6 +6,8 @@ from faststream.rabbit import QueueType
 from gatemesh_common.broker import (
     DELIVERY_LIMIT,
     EXCHANGES,
+    SAMPLES,
+    VERDICTS,
     WORK_QUEUES,
     WorkQueue,
     broadcast_queue,
@@ -19,12 +21,13 @@ from gatemesh_common.messages import DEAD, MESSAGES
 @pytest.mark.parametrize("queue", WORK_QUEUES, ids=lambda it: it.name)
 def test_a_work_queue_keeps_what_nobody_can_take(queue: WorkQueue) -> None:
     """Quorum, delivery limit, dead letters under its own name."""
-    assert queue_arguments(queue.name) == {
+    kept = {
         "x-queue-type": "quorum",
         "x-delivery-limit": DELIVERY_LIMIT,
         "x-dead-letter-exchange": DEAD,
         "x-dead-letter-routing-key": queue.name,
     }
+    assert kept.items() <= queue_arguments(queue).items()
     assert queue.exchange in EXCHANGES
 
 
@@ -55,3 +58,10 @@ def test_a_broadcast_queue_lives_with_its_reader() -> None:
     assert (queue.exclusive, queue.durable, queue.auto_delete) == (True, False, True)
     assert queue.arguments is not None
     assert queue.arguments["x-max-length"] == 10_000
+
+
+def test_a_bounded_queue_refuses_rather_than_forgets() -> None:
+    """Samples carry prompts: a pile of them must not grow while no shadow runs."""
+    bound = {"x-max-length": 2000, "x-overflow": "reject-publish"}
+    assert bound.items() <= queue_arguments(SAMPLES).items()
+    assert "x-max-length" not in queue_arguments(VERDICTS)

@@ -44,7 +44,8 @@ def test_a_sample_is_read_and_written_the_same(sample: Path) -> None:
     again = class_of(sample).model_validate_json(message.model_dump_json(exclude_none=True))
     assert again == message
     if "minimal" not in sample.name:
-        assert message.model_dump(mode="json", exclude_none=True) == json.loads(text)
+        written = message.model_dump(mode="json", exclude_none=True)
+        assert {name: written[name] for name in json.loads(text)} == json.loads(text)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda it: it.stem)
@@ -138,7 +139,7 @@ def test_a_request_names_its_instance_unless_it_is_about_the_pool() -> None:
         ActionRequest.model_validate(common | {"action": "drain"})
 
 
-@pytest.mark.parametrize("action", ["drain", "eject", "restart", "readmit"])
+@pytest.mark.parametrize("action", ["drain", "eject", "restart", "readmit", "repair", "replace"])
 def test_a_command_is_known_by_its_action(action: str) -> None:
     """One queue carries all of them."""
     [sample] = WIRE.glob(f"{action.title()}Instance.v1.json")

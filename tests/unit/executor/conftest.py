@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import pytest
 
-from gatemesh_common.messages import InstanceCommand, Message
+from gatemesh_common.messages import AnyCommand, InstanceCommand, Message
 from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.balancers.fake import FakeBalancer
 from gatemesh_executor.health import Health
 from gatemesh_executor.instances import Instance, Instances
-from gatemesh_executor.jobs import AnyCommand, Job, Tools
+from gatemesh_executor.jobs import Job, Tools
 from gatemesh_executor.pace import Pace
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

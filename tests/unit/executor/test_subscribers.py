@@ -2,8 +2,13 @@
 
 from faststream.rabbit import RabbitBroker, TestRabbitBroker
 
-from gatemesh_common.messages import CONTROL, EVENTS, DrainInstance, RoutingApplied
-from gatemesh_executor.jobs import AnyCommand
+from gatemesh_common.messages import (
+    CONTROL,
+    EVENTS,
+    AnyCommand,
+    DrainInstance,
+    RoutingApplied,
+)
 from gatemesh_executor.subscribers import applied_router, command_router
 
 from .conftest import START, World

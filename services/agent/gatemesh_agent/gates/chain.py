@@ -1,6 +1,6 @@
 """The gates of one choice, as the agent runs them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gatemesh_agent.gates.context import RequestContext
@@ -8,6 +8,11 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import Calls, TextGate
 from gatemesh_agent.gates.l3_distribution import DistributionGate
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_common.gates import Ending, Gate
+from gatemesh_common.messages import CheckLevel
+
+GateKey = tuple[CheckLevel, str]
+"""Level, and the name of a plugged-in gate; our own have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +28,34 @@ class ChoiceFigures:
 
 
 class GateChain:
-    """Runs L1 and L3 on one choice; each gate reports at most one failure."""
+    """Runs every gate on one choice; each gate reports at most one failure."""
 
-    def __init__(self, context: RequestContext, vocab_size: int | None = None) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        vocab_size: int | None = None,
+        *,
+        plugged: Mapping[str, Gate] | None = None,
+    ) -> None:
         self._text = TextGate(context)
         self._distribution = DistributionGate(context, vocab_size)
+        others = plugged or {}
+        self._gates: tuple[Gate, ...] = (self._text, self._distribution, *others.values())
+        self.keys: tuple[GateKey, ...] = (
+            (CheckLevel.L1, ""),
+            (CheckLevel.L3, ""),
+            *((CheckLevel.PLUGIN, name) for name in others),
+        )
+        """The gates that conclude, in the order of `finish`."""
 
     def feed_text(self, delta: str) -> tuple[Judgement, ...]:
         """Take the next piece of visible text; return the failures that it proves."""
-        failure = self._text.feed(delta)
-        return () if failure is None else (failure,)
+        return tuple([found for gate in self._gates if (found := gate.feed_text(delta))])
 
     def feed_steps(self, steps: Iterable[TokenStep]) -> tuple[Judgement, ...]:
         """Take the next steps; return the failures that they prove."""
-        failure = self._distribution.feed(steps)
-        return () if failure is None else (failure,)
+        taken: Sequence[TokenStep] = steps if isinstance(steps, Sequence) else tuple(steps)
+        return tuple([found for gate in self._gates if (found := gate.feed_steps(taken))])
 
     def finish(
         self, finish_reason: str | None, tool_calls: Calls = (), *, other_output: bool = False
@@ -46,10 +64,8 @@ class GateChain:
 
         Without a finish reason the answer was cut off: its end proves nothing.
         """
-        return (
-            self._text.finish(finish_reason, tool_calls, other_output=other_output),
-            self._distribution.finish(complete=finish_reason is not None),
-        )
+        ending = Ending(finish_reason, tool_calls, other_output)
+        return tuple([gate.finish(ending) for gate in self._gates])
 
     @property
     def suspicion(self) -> float:

@@ -2,25 +2,11 @@
 
 from dataclasses import dataclass
 
+from gatemesh_common.gates import Judgement as Judgement  # noqa: PLC0414
 from gatemesh_common.messages import CheckLevel, Outcome, Reason, Span
 
-GATE_VERSION = "1"
+GATE_VERSION = "2"
 """Rises when a rule or a threshold changes, so that old verdicts stay comparable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """One gate's conclusion; a failure names its evidence and where it begins."""
-
-    gate: CheckLevel
-    outcome: Outcome
-    reason: Reason
-    hard: bool = False
-    """True when the failure is proof and not only evidence."""
-    score: float | None = None
-    threshold: float | None = None
-    span: Span | None = None
-    gate_version: str = GATE_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +22,12 @@ class Finding:
 
 def passed(gate: CheckLevel) -> Judgement:
     """Conclude that a gate saw everything it needs and found nothing."""
-    return Judgement(gate, Outcome.PASSED, Reason.CLEAN)
+    return Judgement(gate, Outcome.PASSED, Reason.CLEAN, gate_version=GATE_VERSION)
 
 
 def skipped(gate: CheckLevel, reason: Reason) -> Judgement:
     """Conclude that a gate could not judge."""
-    return Judgement(gate, Outcome.SKIPPED, reason)
+    return Judgement(gate, Outcome.SKIPPED, reason, gate_version=GATE_VERSION)
 
 
 def text_failure(finding: Finding) -> Judgement:
@@ -53,4 +39,5 @@ def text_failure(finding: Finding) -> Judgement:
         score=finding.score,
         threshold=finding.threshold,
         span=Span(char_start=finding.start, char_end=max(finding.end, finding.start)),
+        gate_version=GATE_VERSION,
     )

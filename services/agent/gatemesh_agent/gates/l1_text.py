@@ -16,6 +16,7 @@ from gatemesh_agent.gates.scripts import Scripts
 from gatemesh_agent.gates.soup import encoded_blob, glued_words, wordless
 from gatemesh_agent.gates.structure import Document, bad_calls, broken_json, written_call
 from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.gates import Ending, TokenStep
 from gatemesh_common.messages import CheckLevel, Reason
 
 Calls = Sequence[Mapping[str, Any]]
@@ -56,7 +57,10 @@ class TextGate:
         """Length of a loop under way as a share of what is allowed."""
         return self._repetition.suspicion
 
-    def feed(self, delta: str) -> Judgement | None:
+    def feed_steps(self, steps: Sequence[TokenStep]) -> None:
+        """Log probabilities say nothing about text."""
+
+    def feed_text(self, delta: str) -> Judgement | None:
         """Take the next piece of text; return the failure that it proves, once."""
         if self._failure is not None or not delta:
             return None
@@ -67,23 +71,20 @@ class TextGate:
                 return self._fail(finding)
         return None
 
-    def finish(
-        self, finish_reason: str | None, tool_calls: Calls = (), *, other_output: bool = False
-    ) -> Judgement:
-        """Conclude; without a finish reason the answer was cut off and its end proves nothing.
-
-        `other_output` is True when the choice also gave text elsewhere: reasoning, a refusal.
-        """
+    def finish(self, ending: Ending) -> Judgement:
+        """Conclude; without a finish reason the answer was cut off and its end proves nothing."""
         if self._failure is None:
             self._window.rest()
             finding = self._block() or self._passage(last=True)
-            if finding is None and finish_reason is not None:
-                finding = self._end(finish_reason, tool_calls, other_output=other_output)
+            if finding is None and ending.finish_reason is not None:
+                finding = self._end(
+                    ending.finish_reason, ending.tool_calls, other_output=ending.other_output
+                )
             if finding is not None:
                 self._fail(finding)
         if self._failure is not None:
             return self._failure
-        if finish_reason is None:
+        if ending.finish_reason is None:
             return skipped(CheckLevel.L1, Reason.CUT_SHORT)
         return passed(CheckLevel.L1)
 

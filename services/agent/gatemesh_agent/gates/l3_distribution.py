@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.entropy import Measure, measure
-from gatemesh_agent.gates.judgement import Judgement, passed, skipped
+from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement, passed, skipped
 from gatemesh_agent.gates.repetition import LoopLimits, PeriodTracker
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_common.gates import Ending
 from gatemesh_common.messages import CheckLevel, Decoding, Outcome, Reason, Span
 
 IMPOSSIBLE = -1000.0
@@ -80,7 +81,10 @@ class DistributionGate:
         """The failure that was reported, if any."""
         return self._failure
 
-    def feed(self, steps: Iterable[TokenStep]) -> Judgement | None:
+    def feed_text(self, delta: str) -> None:
+        """Text is not judged here: each step carries its own."""
+
+    def feed_steps(self, steps: Iterable[TokenStep]) -> Judgement | None:
         """Take the next steps; return the failure that they prove, once."""
         for step in steps:
             if self._failure is not None or self._foreign:
@@ -92,7 +96,7 @@ class DistributionGate:
                 return self._failure
         return None
 
-    def finish(self, *, complete: bool = True) -> Judgement:
+    def finish(self, ending: Ending) -> Judgement:
         """Conclude; what was never reported is not judged."""
         if self._failure is None and self.tokens and self._flat == self.tokens:
             self._failure = self._fail(
@@ -106,7 +110,7 @@ class DistributionGate:
             return skipped(CheckLevel.L3, Reason.NOT_LOGPROBS)
         if not self.tokens:
             return skipped(CheckLevel.L3, Reason.NO_LOGPROBS)
-        if not complete:
+        if ending.finish_reason is None:
             return skipped(CheckLevel.L3, Reason.CUT_SHORT)
         return passed(CheckLevel.L3)
 
@@ -237,7 +241,9 @@ class DistributionGate:
         end = self.tokens + ahead
         finite = score if score is not None and math.isfinite(score) else None
         span = Span(token_start=max(end - steps, 0), token_end=end)
-        return Judgement(CheckLevel.L3, Outcome.FAILED, reason, hard, finite, threshold, span)
+        return Judgement(
+            CheckLevel.L3, Outcome.FAILED, reason, hard, finite, threshold, span, GATE_VERSION
+        )
 
 
 def flat_limit(vocab_size: int | None) -> float:

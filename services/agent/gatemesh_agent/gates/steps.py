@@ -1,20 +1,10 @@
 """Log probabilities of single steps, read from what OpenAI-compatible engines send."""
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from gatemesh_common.gates import TokenStep as TokenStep  # noqa: PLC0414
 
 LOST = "\ufffd"
-
-
-class TokenStep(NamedTuple):
-    """One step of an engine: the token it took and the log probabilities it reported (nats)."""
-
-    text: str
-    chosen_logprob: float | None
-    """None where the engine wrote null: the figure was not a number."""
-    top_logprobs: tuple[float | None, ...] = ()
-    """The likeliest tokens; the first entry may be the sampled one, whatever its rank."""
-    complete: bool = True
-    """False when likely tokens may be missing among them, as where two ids decode alike."""
 
 
 def steps_of_chat(logprobs: object) -> tuple[TokenStep, ...]:

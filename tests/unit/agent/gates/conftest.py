@@ -8,6 +8,7 @@ from gatemesh_agent.gates.context import RequestContext, context_of
 from gatemesh_agent.gates.judgement import Finding, Judgement
 from gatemesh_agent.gates.l1_text import TextGate
 from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.gates import Ending
 
 Scan = Callable[[TextWindow], Finding | None]
 
@@ -21,8 +22,8 @@ def asking(prompt: str = "Tell me about rivers.", **fields: object) -> RequestCo
 def judge(text: str, context: RequestContext, reason: str | None = "stop") -> Judgement:
     """Judge a whole answer with L1."""
     gate = TextGate(context)
-    gate.feed(text)
-    return gate.finish(reason)
+    gate.feed_text(text)
+    return gate.finish(Ending(reason))
 
 
 def scanned(text: str, scan: Scan) -> Finding | None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gatemesh_agent.gates.context import RequestContext, context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import TextGate
+from gatemesh_common.gates import Ending
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -44,11 +45,11 @@ def in_pieces(text: str, context: RequestContext, rng: random.Random, reason: st
     reported = []
     while at < len(text):
         size = rng.randint(1, 40)
-        failure = gate.feed(text[at : at + size])
+        failure = gate.feed_text(text[at : at + size])
         if failure is not None:
             reported.append(failure)
         at += size
-    judgement = gate.finish(reason)
+    judgement = gate.finish(Ending(reason))
     assert len(reported) <= 1
     assert all(failure == judgement for failure in reported)
     return judgement
@@ -60,8 +61,8 @@ def test_cutting_changes_nothing(text: str, seed: int, reason: str, temperature:
     """The same text gives the same verdict, however it was cut; a failure comes once."""
     context = context_of({"messages": [], "temperature": temperature})
     whole = TextGate(context)
-    whole.feed(text)
-    assert in_pieces(text, context, random.Random(seed), reason) == whole.finish(reason)
+    whole.feed_text(text)
+    assert in_pieces(text, context, random.Random(seed), reason) == whole.finish(Ending(reason))
 
 
 @settings(max_examples=50, deadline=None)
@@ -69,15 +70,15 @@ def test_cutting_changes_nothing(text: str, seed: int, reason: str, temperature:
 def test_any_text_is_judged(text: str) -> None:
     """Surrogates and noncharacters do not raise."""
     gate = TextGate(context_of({"prompt": text}))
-    gate.feed(text)
-    gate.finish("stop")
+    gate.feed_text(text)
+    gate.finish(Ending("stop"))
 
 
 def test_a_failure_comes_while_the_text_arrives(asking: Asking) -> None:
     """The agent need not wait for the end."""
     gate = TextGate(asking())
-    assert gate.feed("Orange, Teal") is None
-    found = [gate.feed("!") for _ in range(200)]
+    assert gate.feed_text("Orange, Teal") is None
+    found = [gate.feed_text("!") for _ in range(200)]
     at = next(number for number, failure in enumerate(found) if failure is not None)
     assert at < 60
     assert gate.failure is found[at]
@@ -105,23 +106,23 @@ def test_empty(
 def test_an_empty_completion_may_be_right() -> None:
     """A finished prompt needs no more text; tokens that nobody can see are a fault."""
     context = context_of({"prompt": "The end."})
-    assert TextGate(context).finish("stop").outcome is Outcome.PASSED
-    assert TextGate(context).finish("length").reason is Reason.EMPTY
+    assert TextGate(context).finish(Ending("stop")).outcome is Outcome.PASSED
+    assert TextGate(context).finish(Ending("length")).reason is Reason.EMPTY
 
 
 def test_reasoning_or_calls_excuse_empty_text(asking: Asking) -> None:
     """The answer is elsewhere."""
     call = {"function": {"name": "search", "arguments": "{}"}}
-    assert TextGate(asking()).finish("stop", other_output=True).outcome is Outcome.PASSED
-    assert TextGate(asking()).finish("tool_calls", [call]).outcome is Outcome.PASSED
-    assert TextGate(asking()).finish("tool_calls").reason is Reason.BROKEN_TOOL_CALL
+    assert TextGate(asking()).finish(Ending("stop", other_output=True)).outcome is Outcome.PASSED
+    assert TextGate(asking()).finish(Ending("tool_calls", [call])).outcome is Outcome.PASSED
+    assert TextGate(asking()).finish(Ending("tool_calls")).reason is Reason.BROKEN_TOOL_CALL
 
 
 def test_a_cut_answer_is_not_judged_by_its_end(asking: Asking) -> None:
     """A client that leaves proves nothing, neither good nor bad."""
     gate = TextGate(asking())
-    gate.feed("The tide is")
-    judgement = gate.finish(None)
+    gate.feed_text("The tide is")
+    judgement = gate.finish(Ending(None))
     assert (judgement.outcome, judgement.reason) == (Outcome.SKIPPED, Reason.CUT_SHORT)
 
 

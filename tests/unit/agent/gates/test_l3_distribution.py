@@ -21,6 +21,7 @@ from gatemesh_agent.gates.l3_distribution import (
     surprise_nats,
 )
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_common.gates import Ending
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -57,35 +58,35 @@ NAN = TokenStep("", None, (None,) * 20)
 def test_no_number_is_hard_at_once(step: TokenStep, asking: Asking) -> None:
     """Condition B acts on the first such token."""
     gate = DistributionGate(asking())
-    assert gate.feed([calm()]) is None
-    judgement = gate.feed([step])
+    assert gate.feed_steps([calm()]) is None
+    judgement = gate.feed_steps([step])
     assert judgement is not None
     assert (judgement.reason, judgement.hard) == (Reason.NAN_LOGITS, True)
     assert judgement.span is not None
     assert judgement.span.token_start == 1
     assert judgement.score is None or math.isfinite(judgement.score)
-    assert gate.feed([NAN]) is None
-    assert gate.finish() is judgement
+    assert gate.feed_steps([NAN]) is None
+    assert gate.finish(Ending("stop")) is judgement
 
 
 def test_a_clamped_choice_alone_proves_nothing(asking: Asking) -> None:
     """A processor may have masked the token; the distribution is sound."""
     gate = DistributionGate(asking())
-    assert gate.feed([TokenStep("x", -9999.0, (-9999.0, -0.1, -3.0))]) is None
+    assert gate.feed_steps([TokenStep("x", -9999.0, (-9999.0, -0.1, -3.0))]) is None
 
 
 def test_the_first_token_of_an_echo(asking: Asking) -> None:
     """It has no predecessor, so null is right there."""
     gate = DistributionGate(asking(echo=True))
-    assert gate.feed([TokenStep("The", None), calm()]) is None
-    assert gate.finish().outcome is Outcome.PASSED
+    assert gate.feed_steps([TokenStep("The", None), calm()]) is None
+    assert gate.finish(Ending("stop")).outcome is Outcome.PASSED
 
 
 def test_flat_needs_two_steps(asking: Asking) -> None:
     """One flat step may be a freak, two are proof."""
     gate = DistributionGate(asking())
-    assert gate.feed([calm(), uniform(49_152), calm()]) is None
-    judgement = gate.feed([uniform(49_152)] * FLAT_STEPS)
+    assert gate.feed_steps([calm(), uniform(49_152), calm()]) is None
+    judgement = gate.feed_steps([uniform(49_152)] * FLAT_STEPS)
     assert judgement is not None
     assert (judgement.reason, judgement.hard) == (Reason.FLAT_DISTRIBUTION, True)
     assert judgement.span is not None
@@ -96,7 +97,7 @@ def test_flat_needs_two_steps(asking: Asking) -> None:
 def test_flat_at_its_limit(size: float, failed: bool, asking: Asking) -> None:  # noqa: FBT001
     """Beyond ten nats, and where equal candidates are unlikely ones."""
     gate = DistributionGate(asking())
-    assert (gate.feed([uniform(size)] * 3) is not None) is failed
+    assert (gate.feed_steps([uniform(size)] * 3) is not None) is failed
 
 
 def test_a_small_vocabulary(asking: Asking) -> None:
@@ -106,15 +107,15 @@ def test_a_small_vocabulary(asking: Asking) -> None:
     assert flat_limit(200_000) == FLAT_NATS
     tops = tuple(-5.9 - rank / 50 for rank in range(20))
     steps = [TokenStep("x", tops[0], tops)] * 2
-    assert DistributionGate(asking(), 1000).feed(steps) is not None
-    assert DistributionGate(asking()).feed(steps) is None
+    assert DistributionGate(asking(), 1000).feed_steps(steps) is not None
+    assert DistributionGate(asking()).feed_steps(steps) is None
 
 
 def test_a_flat_answer_of_one_token(asking: Asking) -> None:
     """Nothing else was seen, so the end proves it."""
     gate = DistributionGate(asking())
-    assert gate.feed([uniform(49_152)]) is None
-    assert gate.finish().hard
+    assert gate.feed_steps([uniform(49_152)]) is None
+    assert gate.finish(Ending("stop")).hard
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_the_window(temperature: float, size: int, failed: bool, asking: Asking)
     """Sixteen steps of high entropy are evidence, by how the tokens are drawn."""
     tops = tuple(-math.log(size) - rank / 1e2 for rank in range(20))
     gate = DistributionGate(asking(temperature=temperature, presence_penalty=1))
-    judgement = gate.feed([TokenStep("x", tops[0], tops)] * WINDOW)
+    judgement = gate.feed_steps([TokenStep("x", tops[0], tops)] * WINDOW)
     assert (judgement is not None) is failed
     assert judgement is None or not judgement.hard
 
@@ -134,17 +135,17 @@ def test_a_short_answer_of_high_entropy(asking: Asking) -> None:
     """An answer that ends before the window is full is judged by a stricter limit."""
     tops = tuple(-8.0 - rank / 1e2 for rank in range(20))
     gate = DistributionGate(asking(temperature=0))
-    assert gate.feed([TokenStep("x", tops[0], tops)] * 6) is None
-    assert gate.finish().reason is Reason.FLAT_DISTRIBUTION
+    assert gate.feed_steps([TokenStep("x", tops[0], tops)] * 6) is None
+    assert gate.finish(Ending("stop")).reason is Reason.FLAT_DISTRIBUTION
 
 
 def test_a_jump_that_stays(asking: Asking) -> None:
     """Calm at first and wild from then on is a fault; wild for a moment is not."""
     wild = TokenStep("x", -3.0, tuple(-3.0 - rank / 10 for rank in range(20)))
     gate = DistributionGate(asking())
-    assert gate.feed([calm(f"w{n} ") for n in range(40)]) is None
-    assert gate.feed([wild] * 20) is None
-    judgement = gate.feed([wild] * 20)
+    assert gate.feed_steps([calm(f"w{n} ") for n in range(40)]) is None
+    assert gate.feed_steps([wild] * 20) is None
+    judgement = gate.feed_steps([wild] * 20)
     assert judgement is not None
     assert judgement.reason is Reason.ENTROPY_JUMP
 
@@ -152,8 +153,8 @@ def test_a_jump_that_stays(asking: Asking) -> None:
 def test_greedy_takes_the_best(asking: Asking) -> None:
     """Three tokens far below the best one at temperature 0 are a fault."""
     gate = DistributionGate(asking(temperature=0))
-    assert gate.feed([calm(), wrong(), calm(), wrong()] * 1) is None
-    judgement = gate.feed([wrong()])
+    assert gate.feed_steps([calm(), wrong(), calm(), wrong()] * 1) is None
+    judgement = gate.feed_steps([wrong()])
     assert judgement is not None
     assert judgement.reason is Reason.WRONG_CHOICE
     assert not judgement.hard
@@ -171,20 +172,20 @@ def test_greedy_takes_the_best(asking: Asking) -> None:
 def test_where_the_choice_cannot_be_judged(fields: dict[str, object], asking: Asking) -> None:
     """Penalties and grammars choose otherwise, and a few odd draws prove nothing."""
     gate = DistributionGate(asking(**fields))
-    assert gate.feed([wrong(), calm(), wrong(), calm(), wrong()] * 1) is None
+    assert gate.feed_steps([wrong(), calm(), wrong(), calm(), wrong()] * 1) is None
 
 
 def test_a_near_tie_is_no_wrong_choice(asking: Asking) -> None:
     """Replicas part at steps of bf16."""
     gate = DistributionGate(asking(temperature=0))
     tie = TokenStep("x", -0.95, (-0.95, -0.7, -3.0, -4.0))
-    assert gate.feed([tie] * 30) is None
+    assert gate.feed_steps([tie] * 30) is None
 
 
 def test_surprise(asking: Asking) -> None:
     """A text that the engine itself finds very unlikely was not drawn from it."""
     gate = DistributionGate(asking())
-    judgement = gate.feed([wrong() if n % 2 else calm(f"w{n} ") for n in range(60)])
+    judgement = gate.feed_steps([wrong() if n % 2 else calm(f"w{n} ") for n in range(60)])
     assert judgement is not None
     assert judgement.reason is Reason.WRONG_CHOICE
     assert judgement.score is not None
@@ -204,7 +205,7 @@ def test_fair_draws_are_never_surprising(seed: int) -> None:
         logprobs = [math.log(weight / total) for weight in weights]
         chosen = rng.choices(logprobs, weights)[0]
         tops = (chosen, *sorted((item for item in logprobs if item != chosen), reverse=True)[:19])
-        judgement = gate.feed([TokenStep(f"w{rng.random()}", chosen, tops)])
+        judgement = gate.feed_steps([TokenStep(f"w{rng.random()}", chosen, tops)])
         assert judgement is None or judgement.reason is not Reason.WRONG_CHOICE
 
 
@@ -215,8 +216,8 @@ def test_collapse(prompt: str, failed: bool, asking: Asking) -> None:  # noqa: F
     """Certainty while the text repeats beyond what was asked."""
     locked = TokenStep(" stone", 0.0, (0.0, -20.0, -21.0))
     gate = DistributionGate(asking(prompt))
-    assert gate.feed([locked] * (LOCKED_STEPS - 1)) is None
-    judgement = gate.feed([locked] * 20)
+    assert gate.feed_steps([locked] * (LOCKED_STEPS - 1)) is None
+    judgement = gate.feed_steps([locked] * 20)
     assert (judgement is not None) is failed
     assert judgement is None or judgement.reason is Reason.COLLAPSE
 
@@ -224,7 +225,7 @@ def test_collapse(prompt: str, failed: bool, asking: Asking) -> None:  # noqa: F
 def test_certainty_without_repetition_is_fine(asking: Asking) -> None:
     """Code and JSON are nearly determined."""
     gate = DistributionGate(asking())
-    assert gate.feed([TokenStep(f"name{n}", 0.0, (0.0, -20.0)) for n in range(100)]) is None
+    assert gate.feed_steps([TokenStep(f"name{n}", 0.0, (0.0, -20.0)) for n in range(100)]) is None
 
 
 @pytest.mark.parametrize(
@@ -233,19 +234,19 @@ def test_certainty_without_repetition_is_fine(asking: Asking) -> None:
 def test_figures_that_are_no_log_probabilities(step: TokenStep, asking: Asking) -> None:
     """Raw logits are not judged, and that is said."""
     gate = DistributionGate(asking())
-    assert gate.feed([step, NAN]) is None
-    judgement = gate.finish()
+    assert gate.feed_steps([step, NAN]) is None
+    judgement = gate.finish(Ending("stop"))
     assert (judgement.outcome, judgement.reason) == (Outcome.SKIPPED, Reason.NOT_LOGPROBS)
 
 
 def test_without_figures_it_never_passes(asking: Asking) -> None:
     """What it could not judge is skipped, with its reason."""
     gate = DistributionGate(asking())
-    assert gate.finish().reason is Reason.NO_LOGPROBS
+    assert gate.finish(Ending("stop")).reason is Reason.NO_LOGPROBS
     gate = DistributionGate(asking())
-    gate.feed([calm()])
-    assert gate.finish(complete=False).reason is Reason.CUT_SHORT
-    assert gate.finish().outcome is Outcome.PASSED
+    gate.feed_steps([calm()])
+    assert gate.finish(Ending(None)).reason is Reason.CUT_SHORT
+    assert gate.finish(Ending("stop")).outcome is Outcome.PASSED
 
 
 @settings(max_examples=50, deadline=None)
@@ -257,12 +258,12 @@ def test_chunks_change_nothing(kind: int, cuts: list[int]) -> None:
     steps = [calm(f"w{rng.random()}") for _ in range(40)] + tail
     context = RequestContext(temperature=0)
     whole, parts = DistributionGate(context), DistributionGate(context)
-    whole.feed(steps)
+    whole.feed_steps(steps)
     at = 0
     for cut in cuts * 60:
-        parts.feed(steps[at : at + cut])
+        parts.feed_steps(steps[at : at + cut])
         at += cut
-    assert whole.finish() == parts.finish()
+    assert whole.finish(Ending("stop")) == parts.finish(Ending("stop"))
 
 
 def test_surprise_figure() -> None:

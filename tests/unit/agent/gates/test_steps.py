@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.l3_distribution import DistributionGate
 from gatemesh_agent.gates.steps import TokenStep, steps_of_chat, steps_of_completion
+from gatemesh_common.gates import Ending
 
 JSON: st.SearchStrategy[object] = (
     st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.just([1]) | st.just({})
@@ -56,10 +57,10 @@ def test_lost_candidates_are_noticed() -> None:
 def test_odd_entries(content: list[object]) -> None:
     """Whatever an engine writes there, reading and judging it does not raise."""
     gate = DistributionGate(RequestContext())
-    gate.feed(steps_of_chat({"content": content}))
+    gate.feed_steps(steps_of_chat({"content": content}))
     lists = {"tokens": content, "token_logprobs": content, "top_logprobs": content}
-    gate.feed(steps_of_completion(lists))
-    gate.finish()
+    gate.feed_steps(steps_of_completion(lists))
+    gate.finish(Ending("stop"))
 
 
 def test_missing_lists() -> None:

@@ -1,0 +1,98 @@
+"""What goes to the shadow, and the yardsticks that are shared by all agents of a pool."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gatemesh_common.message import InstanceMessage, Message
+from gatemesh_common.words import EVENTS, SHADOW, Decoding, Identifier, Share
+
+
+class ShadowSample(InstanceMessage):
+    """One answer to be compared with a healthy instance (event, published by the agent).
+
+    It carries prompt and answer, so its queue is bounded in number, and readers drop what is old.
+    """
+
+    exchange = SHADOW
+    routing_key = "sample.v1"
+
+    agent_id: Identifier
+    incarnation: int | None = Field(default=None, ge=0)
+    """Which life of the instance answered; absent when no manager has numbered it."""
+    model_version: str | None = Field(default=None, max_length=200)
+    request_id: Identifier
+    choice: int = Field(default=0, ge=0)
+    path: str = Field(pattern=r"^/v1/[a-z/]+$")
+    """The route that was asked, such as `/v1/chat/completions`."""
+    request: dict[str, Any]
+    """The client's request as the client wrote it."""
+    text: str
+    """The answer's text."""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    finish_reason: str | None = Field(default=None, max_length=50)
+    token_ids: tuple[int, ...] | None = None
+    """The answer's tokens, where the engine told them; all of them, or none."""
+    logprobs: tuple[float | None, ...] | None = None
+    """Log probability (nats) of each of these tokens as the instance itself reported it."""
+    decoding: Decoding = Decoding.UNKNOWN
+    prompt_fingerprint: str | None = Field(default=None, max_length=128)
+    tenant: str | None = Field(default=None, max_length=128)
+    cause: Literal["random", "suspicion", "header"] = "random"
+    """Why it was taken."""
+
+    def key_words(self) -> tuple[str, ...]:
+        """Return the pool."""
+        return (self.pool,)
+
+
+class Sketch(BaseModel):
+    """A histogram of one figure over many answers; sketches are merged by adding counts."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    metric: str = Field(min_length=1, max_length=50)
+    """Name of the figure, such as `nll_whole` (nats per token)."""
+    decoding: Decoding
+    script: str = Field(max_length=30)
+    """Main script of the answers, such as `latin` or `han`."""
+    width: float = Field(gt=0)
+    """Width of a bin in the figure's unit; bin n holds values from n * width on."""
+    bins: dict[int, int] = Field(default_factory=dict)
+
+
+class BaselineEntry(BaseModel):
+    """What is normal for one figure of one kind of answer."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    metric: str = Field(min_length=1, max_length=50)
+    decoding: Decoding
+    script: str = Field(max_length=30)
+    count: int = Field(ge=0)
+    """Answers it was learnt from."""
+    median: float
+    mad: float = Field(ge=0)
+    """Median absolute deviation from the median, in the figure's unit."""
+
+
+class Baseline(Message):
+    """The pool's yardstick for one model version (event, also a heartbeat; by the manager).
+
+    Learnt from instances that are healthy; agents keep the highest version.
+    """
+
+    exchange = EVENTS
+    routing_key = "baseline.v1"
+    mandatory = False
+
+    pool: Identifier
+    model_version: str = Field(max_length=200)
+    version: int = Field(ge=1)
+    shadow_share: Share = 0.0
+    """Share of answers that agents send to the shadow at least."""
+    entries: tuple[BaselineEntry, ...] = ()
+
+    def key_words(self) -> tuple[str, ...]:
+        """Return the pool."""
+        return (self.pool,)

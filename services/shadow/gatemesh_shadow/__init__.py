@@ -1,0 +1,1 @@
+"""The shadow: compares answers with healthy instances, off every client's path."""

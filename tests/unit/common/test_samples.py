@@ -1,0 +1,46 @@
+"""Samples for the shadow, and shared yardsticks."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch
+from gatemesh_common.words import Decoding
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def test_a_sample_goes_to_its_pools_readers() -> None:
+    """Whichever instance it came from."""
+    sample = ShadowSample(
+        timestamp=NOON,
+        instance_id="engine-0",
+        pool="chat",
+        agent_id="a",
+        request_id="r",
+        path="/v1/chat/completions",
+        request={},
+        text="",
+    )
+    assert sample.key() == "sample.v1.chat"
+    with pytest.raises(ValidationError, match="path"):
+        ShadowSample.model_validate(sample.model_dump() | {"path": "/etc/passwd"})
+
+
+def test_sketches_keep_their_bins_as_numbers() -> None:
+    """JSON has only text for keys."""
+    sketch = Sketch(
+        metric="m", decoding=Decoding.GREEDY, script="latin", width=0.1, bins={3: 2, -1: 1}
+    )
+    assert Sketch.model_validate_json(sketch.model_dump_json()) == sketch
+
+
+def test_a_yardstick_has_no_negative_spread() -> None:
+    """It divides."""
+    with pytest.raises(ValidationError, match="mad"):
+        BaselineEntry(
+            metric="m", decoding=Decoding.GREEDY, script="latin", count=1, median=0.0, mad=-1.0
+        )
+    with pytest.raises(ValidationError, match="version"):
+        Baseline(timestamp=NOON, pool="chat", model_version="m", version=0)
