@@ -14,10 +14,12 @@ from gatemesh_engine_sim.errors import (
     not_a_number,
     queue_full,
 )
+from gatemesh_engine_sim.fault_plan import FaultSpec
 from gatemesh_engine_sim.faults import Delivery
 from gatemesh_engine_sim.intake import Asked, Route, parse_body, understand
 from gatemesh_engine_sim.metrics import Finished
 from gatemesh_engine_sim.pacing import Pace
+from gatemesh_engine_sim.scoring import Scored
 from gatemesh_engine_sim.service import Service, json_response
 from gatemesh_engine_sim.wire import DONE, Reply, Wire, stream_events, wire_for
 
@@ -103,7 +105,8 @@ class Generator:
         if plan.delivery is Delivery.SLOW:
             speed = settings.slow_tokens_per_s
         request_id = request.headers.get("X-Request-Id") or service.new_id()
-        reply = Reply(request_id, int(service.wall_clock()), asked)
+        scores = prompt_scores(asked, spec, service)
+        reply = Reply(request_id, int(service.wall_clock()), asked, scores)
         pace = Pace(settings.time_to_first_token_s, speed)
         return Job(request, asked, plan, wire_for(reply), pace, service.clock())
 
@@ -167,6 +170,21 @@ class Generator:
             whole_s=self._service.clock() - job.arrived_s,
         )
         self._service.metrics.count(finished)
+
+
+def prompt_scores(asked: Asked, spec: FaultSpec | None, service: Service) -> Scored | None:
+    """What the engine thinks of the prompt's tokens; a spoilt engine thinks nothing of them.
+
+    Raises:
+        ApiError: NaN cannot be written as JSON.
+    """
+    if asked.prompt_logprobs is None or asked.route is not Route.COMPLETIONS:
+        return None
+    if spec is None or service.faults[spec.fault].make is None:
+        return service.scorer.score(asked.prompt_ids, asked.prompt_logprobs)
+    if spec.fault == "nan":
+        raise not_a_number()
+    return service.scorer.broken(asked.prompt_ids)
 
 
 def _whole_body(job: Job) -> bytes:

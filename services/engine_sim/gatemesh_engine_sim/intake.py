@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from gatemesh_engine_sim.errors import bad_request, malformed, unknown_model
 from gatemesh_engine_sim.fault_plan import FaultSpec, spec_of_header, spec_of_xargs
 from gatemesh_engine_sim.settings import SimSettings
+from gatemesh_engine_sim.steps import IdOf
 from gatemesh_engine_sim.vocabulary import Vocabulary
 
 MAX_LOGPROBS = 20
@@ -45,6 +46,10 @@ class Asked:
     stops: tuple[str, ...]
     include_usage: bool
     return_token_ids: bool
+    id_of: IdOf | None
+    """Set where log probabilities are to name tokens by their ids."""
+    prompt_logprobs: int | None
+    """How many candidates per token of the prompt; None: the prompt is not scored."""
     seed: int
     response_format: Mapping[str, Any]
     fault: FaultSpec | None
@@ -110,6 +115,8 @@ def understand(
         stops=_stops(body),
         include_usage=bool((body.get("stream_options") or {}).get("include_usage")),
         return_token_ids=bool(body.get("return_token_ids")),
+        id_of=words.token_id if body.get("return_tokens_as_token_ids") else None,
+        prompt_logprobs=_prompt_logprobs(body),
         seed=int(_number(body, "seed", 0)),
         response_format=body.get("response_format") or {},
         fault=_own_fault(body, headers),
@@ -202,6 +209,19 @@ def _chat_logprobs(body: Body) -> int | None:
 
 def _completion_logprobs(body: Body) -> int | None:
     return None if body.get("logprobs") is None else _capped(_count(body, "logprobs"))
+
+
+def _prompt_logprobs(body: Body) -> int | None:
+    if body.get("prompt_logprobs") is None:
+        return None
+    count = int(_number(body, "prompt_logprobs", 0))
+    if count < 0:
+        raise bad_request("`prompt_logprobs` must be a positive value or -1.", "prompt_logprobs")
+    if count and body.get("stream"):
+        raise bad_request(
+            "`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs"
+        )
+    return _capped(count)
 
 
 def _count(body: Body, name: str) -> int:

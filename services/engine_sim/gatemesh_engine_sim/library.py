@@ -4,7 +4,7 @@ import gzip
 import itertools
 import random
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import Any
 
@@ -74,6 +74,14 @@ class Library:
         if not is_chinese and rng.random() < RECORDED_SHARE:
             return rng.choice(list(self._recorded.values()))
         return self._paragraph("zh" if is_chinese else "en", rng)
+
+    def passages(self) -> Iterator[Steps]:
+        """Everything that clean answers are put together from."""
+        yield from self._recorded.values()
+        for language, groups in self._topics.items():
+            blanks = ("",) if language == "zh" else ("", " ")
+            for blank, sentence in itertools.product(blanks, itertools.chain(*groups)):
+                yield self.written(blank + sentence)[:-1]
 
     def damaged(self, variant: str, rng: random.Random, *, greedy: bool) -> Steps:
         """A recorded answer of an engine with this kind of damage."""

@@ -18,6 +18,7 @@ from gatemesh_engine_sim.fault_plan import DrillReader, FaultPlan
 from gatemesh_engine_sim.faults import fault_table
 from gatemesh_engine_sim.library import load_library
 from gatemesh_engine_sim.metrics import EngineMetrics
+from gatemesh_engine_sim.scoring import Scorer
 from gatemesh_engine_sim.service import Service
 from gatemesh_engine_sim.settings import SimSettings
 from gatemesh_engine_sim.worker import start_worker
@@ -37,6 +38,7 @@ def build_service(settings: SimSettings) -> Service:
     return Service(
         settings=settings,
         library=library,
+        scorer=Scorer(library),
         faults=faults,
         plan=FaultPlan(schedule=settings.schedule, drill=drill, rng=rng),
         engine=Engine(max_running=settings.max_num_seqs, max_waiting=settings.max_num_queued_reqs),

@@ -11,6 +11,7 @@ from gatemesh_engine_sim.fault_plan import FaultPlan
 from gatemesh_engine_sim.faults import Fault
 from gatemesh_engine_sim.library import Library
 from gatemesh_engine_sim.metrics import EngineMetrics
+from gatemesh_engine_sim.scoring import Scorer
 from gatemesh_engine_sim.settings import SimSettings
 
 
@@ -20,6 +21,7 @@ class Service:
 
     settings: SimSettings
     library: Library
+    scorer: Scorer
     faults: dict[str, Fault]
     plan: FaultPlan
     engine: Engine

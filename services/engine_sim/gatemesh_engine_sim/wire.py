@@ -1,5 +1,6 @@
 """The JSON vLLM sends, in its order of keys: one class per route, streamed and whole. Pure."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -8,7 +9,8 @@ import orjson
 
 from gatemesh_engine_sim.generation import Emission
 from gatemesh_engine_sim.intake import Asked, Route
-from gatemesh_engine_sim.steps import Step
+from gatemesh_engine_sim.scoring import Scored
+from gatemesh_engine_sim.steps import IdOf, Step
 
 DONE = b"data: [DONE]\n\n"
 
@@ -25,6 +27,8 @@ class Reply:
     request_id: str
     created: int
     asked: Asked
+    prompt_scores: Scored | None = None
+    """Of every token of the prompt, where they were asked for."""
 
     @property
     def prompt_ids(self) -> Sequence[int] | None:
@@ -135,7 +139,8 @@ class ChatWire:
         count = self._reply.asked.logprobs
         if count is None:
             return None
-        return {"content": [orjson.Fragment(one.step.chat_logprob(count)) for one in choice]}
+        id_of = self._reply.asked.id_of
+        return {"content": [orjson.Fragment(one.step.chat_logprob(count, id_of)) for one in choice]}
 
 
 class CompletionWire:
@@ -188,7 +193,7 @@ class CompletionWire:
             "logprobs": self._logprobs(choice, 0),
             **_finish(choice[-1]),
             "token_ids": self._reply.token_ids(choice),
-            "prompt_logprobs": None,
+            "prompt_logprobs": self._reply.prompt_scores,
             "prompt_token_ids": self._reply.prompt_ids,
             "routed_experts": None,
         }
@@ -197,7 +202,8 @@ class CompletionWire:
         count = self._reply.asked.logprobs
         if count is None:
             return None
-        return completion_logprobs([one.step for one in choice], count, offset)
+        steps = [one.step for one in choice]
+        return completion_logprobs(steps, count, offset, self._reply.asked.id_of)
 
 
 WIRES: dict[Route, type[ChatWire] | type[CompletionWire]] = {
@@ -223,17 +229,16 @@ def stream_events(wire: Wire, choices: Sequence[Choice]) -> Iterator[tuple[int, 
                 offsets[index] += len(choice[place].text)
 
 
-def completion_logprobs(steps: Sequence[Step], count: int, offset: int) -> Json:
+def completion_logprobs(
+    steps: Sequence[Step], count: int, offset: int, id_of: IdOf | None = None
+) -> Json:
     """The four parallel lists; candidates that read alike share one entry."""
-    offsets = []
-    for step in steps:
-        offsets.append(offset)
-        offset += len(step.token)
+    names = [step.name(id_of) for step in steps]
     return {
-        "text_offset": offsets,
+        "text_offset": list(itertools.accumulate(map(len, names[:-1]), initial=offset)),
         "token_logprobs": [step.logprob for step in steps],
-        "tokens": [step.token for step in steps],
-        "top_logprobs": [dict(step.top[: max(count, 1)]) for step in steps],
+        "tokens": names,
+        "top_logprobs": [dict(step.named(max(count, 1), id_of)) for step in steps],
     }
 
 

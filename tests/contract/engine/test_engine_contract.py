@@ -179,6 +179,45 @@ class EngineContract:
         assert lists["text_offset"][0] == 0
         assert "".join(lists["tokens"]) == choice["text"]
 
+    async def test_tokens_named_by_ids(self, engine: Target) -> None:
+        """On both routes, and the same ids as the engine returns apart."""
+        asked = {"return_tokens_as_token_ids": True, "return_token_ids": True}
+        [choice] = (await engine.chat(logprobs=True, top_logprobs=2, **asked)).json["choices"]
+        entries = choice["logprobs"]["content"]
+        names = [f"token_id:{one}" for one in choice["token_ids"]]
+        assert [one["token"] for one in entries] == names
+        assert [one["top_logprobs"][0]["token"] for one in entries] == names
+        assert b"".join(map(bytes, (one["bytes"] for one in entries[:1]))).decode()[:1] != "t"
+        [choice] = (await engine.complete(logprobs=1, **asked)).json["choices"]
+        assert choice["logprobs"]["tokens"] == [f"token_id:{one}" for one in choice["token_ids"]]
+
+    async def test_tokenize_gives_the_chat_prompt(self, engine: Target) -> None:
+        """The ids of a conversation with the model's turn opened."""
+        chat = (await engine.chat(return_token_ids=True)).json
+        body = {"model": engine.model, "messages": QUESTION, "add_generation_prompt": True}
+        assert (await engine.post("/tokenize", body)).json["tokens"] == chat["prompt_token_ids"]
+
+    async def test_prompt_logprobs_judge_an_answer(self, engine: Target) -> None:
+        """Own figures for its own answer, much lower ones for other tokens."""
+        chat = (await engine.chat(return_token_ids=True, logprobs=True, max_tokens=12)).json
+        [choice] = chat["choices"]
+        prompt, answer = chat["prompt_token_ids"], choice["token_ids"]
+        own = [one["logprob"] for one in choice["logprobs"]["content"]]
+        good = await self.score(engine, prompt, answer)
+        assert max(abs(a - b) for a, b in zip(own, good, strict=True)) < 0.5
+        garbage = await self.score(engine, prompt, [one + 7 for one in answer])
+        assert sum(garbage) / len(garbage) < sum(good) / len(good) - 3
+
+    async def score(self, engine: Target, prompt: list[int], answer: list[int]) -> list[float]:
+        """Log probabilities of the answer's tokens, as `shadow` asks for them."""
+        scored = await engine.complete(prompt=[*prompt, *answer], max_tokens=1, prompt_logprobs=1)
+        [choice] = scored.json["choices"]
+        first, *entries = choice["prompt_logprobs"]
+        assert first is None
+        assert all(len(entry) <= 2 for entry in entries)
+        named = zip(answer, choice["prompt_logprobs"][len(prompt) :], strict=True)
+        return [entry[str(token)]["logprob"] for token, entry in named]
+
     async def test_whole_completion_shape(self, engine: Target) -> None:
         """Keys in their order."""
         answer = (await engine.complete()).json

@@ -19,6 +19,7 @@ from gatemesh_engine_sim.faults import fault_table
 from gatemesh_engine_sim.intake import Asked, Route, understand
 from gatemesh_engine_sim.library import Library, load_library
 from gatemesh_engine_sim.metrics import EngineMetrics
+from gatemesh_engine_sim.scoring import Scorer
 from gatemesh_engine_sim.service import Service
 from gatemesh_engine_sim.settings import SimSettings
 
@@ -126,6 +127,7 @@ def make_service(library: Library) -> Callable[..., Service]:
         return Service(
             settings=chosen,
             library=library,
+            scorer=Scorer(library),
             faults=fault_table(library),
             plan=FaultPlan(schedule=(), drill=lambda: None, rng=random.Random(0)),
             engine=Engine(max_running=chosen.max_num_seqs, max_waiting=chosen.max_num_queued_reqs),

@@ -46,6 +46,23 @@ async def test_completions(make_service: MakeService, call: Call) -> None:
     assert choice["logprobs"]["tokens"] == ["2", "<|im_end|>"]
 
 
+async def test_prompt_scores(make_service: MakeService, call: Call) -> None:
+    """One entry per token of the prompt; a spoilt engine has none to give, NaN is refused."""
+    completions = Generator(make_service()).completions
+    body = {"prompt": [1, 300, 301, 302], "max_tokens": 1, "prompt_logprobs": 0}
+    [choice] = (await call(completions, body)).json["choices"]
+    assert [entry and list(entry) for entry in choice["prompt_logprobs"]] == [
+        *(None, ["300"], ["301"], ["302"])
+    ]
+    spoilt = (await call(completions, body, {"X-Sim-Fault": "salad"})).json["choices"][0]
+    assert {one["300"]["logprob"] for one in spoilt["prompt_logprobs"][1:2]} == {
+        -10.802672386169434
+    }
+    assert (await call(completions, body, {"X-Sim-Fault": "nan"})).status == 400
+    assert (await call(completions, body | {"prompt_logprobs": 1, "stream": True})).status == 400
+    assert (await call(completions, {"prompt": "hi"})).json["choices"][0]["prompt_logprobs"] is None
+
+
 async def test_request_id_is_the_clients(make_service: MakeService, call: Call) -> None:
     """And one of our own where there is none."""
     chat = Generator(make_service()).chat

@@ -25,6 +25,15 @@ def test_no_more_candidates_than_asked() -> None:
     ] == [0, 1, 2, 2]
 
 
+def test_tokens_can_be_named_by_id() -> None:
+    """As vLLM does: only the chosen one keeps the bytes of its text."""
+    entry = orjson.loads(STEP.chat_logprob(2, {"e": 9}.__getitem__))
+    assert (entry["token"], entry["bytes"]) == ("token_id:7", [195, 169])
+    assert [one["token"] for one in entry["top_logprobs"]] == ["token_id:7", "token_id:9"]
+    assert bytes(entry["top_logprobs"][1]["bytes"]) == b"token_id:9"
+    assert orjson.loads(STEP.chat_logprob(2))["token"] == "é"
+
+
 def test_nan_is_null() -> None:
     """As vLLM writes it into streams."""
     step = Step("", "x", 1, NAN, ())
