@@ -55,6 +55,38 @@ def test_a_planned_start_forgets_restarts(fresh_database: str) -> None:
         assert connection.execute("SELECT restarts FROM instances").fetchall() == [([],)]
 
 
+SERVING_ROWS = (
+    "INSERT INTO pools (pool) VALUES ('default')",
+    "INSERT INTO policy_versions VALUES ('v', '{}', now())",
+    "INSERT INTO instances (instance_id, pool, state, state_since, incarnation, running, weight,"
+    " base_url, model_version, penalty, penalty_at, fence, restarts) VALUES"
+    " ('engine-0', 'default', 'healthy', now(), 1, true, 1, 'http://x', 'm', 0, now(), 0, '{}')",
+    "INSERT INTO verdicts (message_id, instance_id, pool, incarnation, request_id, check_level,"
+    " outcome, reason, hard, type, choice, prompt_key, decoding, details, timestamp, counted_at,"
+    " received_at) VALUES ('m', 'engine-0', 'default', 1, 'r', 'L1', 'failed', 'empty', false,"
+    " 'verdict', 0, 'p', 'greedy', '{}', now(), now(), now())",
+    "INSERT INTO incidents VALUES ('i', 'engine-0', 'default', 1, 'A', 'held', 'restart', 'many',"
+    " 'many', 'v', now(), NULL)",
+)
+"""One row of each kind, as the schema before condition C wrote them."""
+
+
+def test_rows_of_an_older_schema_stay_as_they_are(fresh_database: str) -> None:
+    """Old rows are read with the new columns' defaults, and old statements still write."""
+    upgrade(fresh_database, FOLDER, "0003")
+    with psycopg.connect(plain_url(fresh_database), autocommit=True) as connection:
+        for statement in SERVING_ROWS:
+            connection.execute(statement.encode())
+        assert upgrade(fresh_database, FOLDER) == head_version(FOLDER)
+        connection.execute(SERVING_ROWS[3].replace("'m',", "'n',", 1).encode())
+        rows = connection.execute("SELECT attribution, reason FROM verdicts_v1").fetchall()
+        assert rows == [("unknown", "empty")] * 2
+        health = "SELECT state, condition, probed_at, shift_until FROM instance_health_v1"
+        assert connection.execute(health).fetchall() == [("healthy", "A", None, None)]
+        widened = "UPDATE incidents SET condition = 'D', playbook = 'replace'"
+        assert connection.execute(widened).rowcount == 1
+
+
 def test_down_and_up_again(fresh_database: str) -> None:
     """Each step can be undone."""
     upgrade(fresh_database, FOLDER)
