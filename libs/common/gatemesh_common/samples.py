@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatemesh_common.message import InstanceMessage, Message
 from gatemesh_common.words import EVENTS, SHADOW, Decoding, Identifier, Share
 
+SHARES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
+"""Of the answers: the places at which an entry's quantiles are read."""
+
 
 class ShadowSample(InstanceMessage):
     """One answer to be compared with a healthy instance (event, published by the agent).
@@ -74,6 +77,8 @@ class BaselineEntry(BaseModel):
     median: float
     mad: float = Field(ge=0)
     """Median absolute deviation from the median, in the figure's unit."""
+    quantiles: tuple[float, ...] = ()
+    """The figure at each of `SHARES`, rising; empty where only median and MAD are known."""
 
 
 class Baseline(Message):
