@@ -77,8 +77,8 @@ class BaselineEntry(BaseModel):
     median: float
     mad: float = Field(ge=0)
     """Median absolute deviation from the median, in the figure's unit."""
-    quantiles: tuple[float, ...] = ()
-    """The figure at each of `SHARES`, rising; empty where only median and MAD are known."""
+    quantiles: tuple[float, ...] | None = None
+    """The figure at each of `SHARES`, rising; absent where only median and MAD are known."""
 
 
 class Baseline(Message):

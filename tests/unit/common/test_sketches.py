@@ -77,5 +77,6 @@ def test_an_entry_says_what_is_normal() -> None:
     entry = entry_of("m", Decoding.GREEDY, "latin", histogram_of(sketch))
     assert entry is not None
     assert (entry.count, entry.median) == (4, 1.5)
+    assert entry.quantiles is not None
     assert list(entry.quantiles) == sorted(entry.quantiles)
     assert len(entry.quantiles) == len(SHARES)
