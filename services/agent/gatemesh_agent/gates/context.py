@@ -75,20 +75,36 @@ class RequestContext:
 
 
 def context_of(request: Mapping[str, Any]) -> RequestContext:
-    """Read the body of a chat or completion request; odd values count as absent."""
-    kind = request.get("response_format")
-    kind = kind.get("type") if isinstance(kind, Mapping) else None
+    """Read the body of a request of any guarded route; odd values count as absent."""
+    demands_json = format_of(request) in JSON_FORMATS
     return RequestContext(
         prompt=shortened(prompt_of(request)),
-        chat="messages" in request,
+        chat="messages" in request or "input" in request,
         temperature=number(request.get("temperature")),
-        max_tokens=whole(request.get("max_completion_tokens") or request.get("max_tokens")),
-        demands_json=kind in {"json_object", "json_schema"},
+        max_tokens=next((size for name in MOST_TOKENS if (size := whole(request.get(name)))), None),
+        demands_json=demands_json,
         tools=tools_of(request),
-        reshaped=is_reshaped(request) or kind in {"json_object", "json_schema"},
+        reshaped=is_reshaped(request) or demands_json,
         echo=bool(request.get("echo")),
-        stops=bool(request.get("stop")),
+        stops=bool(request.get("stop") or request.get("stop_sequences")),
     )
+
+
+MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+JSON_FORMATS = ("json_object", "json_schema")
+FORMATS = (("response_format",), ("text", "format"), ("output_config", "format"))
+"""Where a request says which format it wants: chat completions, responses, messages."""
+
+
+def format_of(request: Mapping[str, Any]) -> object:
+    """Return the type of format that a request demands; None where it demands none."""
+    for path in FORMATS:
+        wanted: object = request
+        for name in path:
+            wanted = wanted.get(name) if isinstance(wanted, Mapping) else None
+        if isinstance(wanted, Mapping):
+            return wanted.get("type")
+    return None
 
 
 def number(value: object) -> float | None:
@@ -113,27 +129,28 @@ def shortened(prompt: str) -> str:
 
 def prompt_of(request: Mapping[str, Any]) -> str:
     """Return all text that the engine was given; empty where only token ids are known."""
-    messages = request.get("messages")
-    if isinstance(messages, Sequence) and not isinstance(messages, str):
-        return "\n".join(part for message in messages for part in texts_of(message))
-    prompt = request.get("prompt")
-    if isinstance(prompt, str):
-        return prompt
-    if isinstance(prompt, Sequence):
-        return "\n".join(item for item in prompt if isinstance(item, str))
-    return ""
+    return "\n".join(
+        text for name in PROMPT_FIELDS for text in texts_of(request.get(name), DEEPEST_TEXT)
+    )
 
 
-def texts_of(message: object) -> Iterator[str]:
-    """Yield the texts of one chat message, whose content is text or a list of parts."""
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Sequence):
-        for part in content:
-            text = part.get("text") if isinstance(part, Mapping) else part
-            if isinstance(text, str):
-                yield text
+PROMPT_FIELDS = ("system", "instructions", "messages", "input", "prompt")
+TEXT_FIELDS = ("content", "text", "output")
+"""Of a message, a part of one, and what a tool answered."""
+DEEPEST_TEXT = 6
+"""Lists and objects around a text: items, their content, a tool's result, its parts."""
+
+
+def texts_of(value: object, depth: int) -> Iterator[str]:
+    """Yield the texts of a prompt, which is text, or a list of messages with parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name in TEXT_FIELDS if depth else ():
+            yield from texts_of(value.get(name), depth - 1)
+    elif isinstance(value, Sequence) and depth:
+        for each in value:
+            yield from texts_of(each, depth - 1)
 
 
 def tools_of(request: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:
@@ -146,15 +163,19 @@ def tools_of(request: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:
 
 
 def tool_of(entry: object) -> tuple[str, tuple[str, ...]] | None:
-    """Return name and required arguments of one tool."""
-    function = entry.get("function") if isinstance(entry, Mapping) else None
+    """Return name and required arguments of one tool: nested in `function`, or flat."""
+    function = entry.get("function", entry) if isinstance(entry, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str) or not isinstance(function, Mapping):
         return None
-    schema = function.get("parameters")
+    schema = function.get("parameters", function.get("input_schema"))
     required = schema.get("required") if isinstance(schema, Mapping) else None
     listed = required if isinstance(required, Sequence) and not isinstance(required, str) else ()
     return name, tuple(word for word in listed if isinstance(word, str))
+
+
+FREE_CHOICES = ("auto", "none")
+"""Types of tool choice of `/v1/messages` that leave it to the model."""
 
 
 def is_reshaped(request: Mapping[str, Any]) -> bool:
@@ -162,5 +183,6 @@ def is_reshaped(request: Mapping[str, Any]) -> bool:
     if number(request.get("repetition_penalty")) not in {None, 1.0}:
         return True
     choice = request.get("tool_choice")
-    forced = isinstance(choice, Mapping) or choice == "required"
+    free = isinstance(choice, Mapping) and choice.get("type") in FREE_CHOICES
+    forced = (isinstance(choice, Mapping) and not free) or choice == "required"
     return forced or any(request.get(name) for name in RESHAPING)

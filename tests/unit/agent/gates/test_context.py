@@ -1,5 +1,7 @@
 """The request is read without trust in its shape."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,3 +117,59 @@ def test_topics() -> None:
     context = context_of({"prompt": "Explain <|im_end|>"})
     assert context.asks(Topic.DRAWING, Topic.TOKENS)
     assert not context.asks(Topic.DRAWING)
+
+
+SCHEMA = {"type": "object", "required": ["city"]}
+
+
+def test_a_response_request_is_read() -> None:
+    """Instructions, items with parts, what a tool answered, flat tools and the wanted format."""
+    context = context_of(
+        {
+            "instructions": "Be brief.",
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
+                {"type": "function_call_output", "call_id": "1", "output": "sunny"},
+                {"role": "user", "content": "And now?"},
+            ],
+            "tools": [{"type": "function", "name": "weather", "parameters": SCHEMA}],
+            "text": {"format": {"type": "json_schema", "name": "x", "schema": {}}},
+            "max_output_tokens": 7,
+            "temperature": 0,
+        }
+    )
+    assert context.prompt == "Be brief.\nWeather?\nsunny\nAnd now?"
+    assert (context.chat, context.demands_json, context.reshaped) == (True, True, True)
+    assert (context.max_tokens, context.tools) == (7, {"weather": ("city",)})
+    assert context_of({"input": "Hello"}).prompt == "Hello"
+
+
+def test_a_messages_request_is_read() -> None:
+    """System blocks, tool results with parts, flat tools, stop sequences, a free tool choice."""
+    result = {"type": "tool_result", "content": [{"type": "text", "text": "sunny"}]}
+    request: dict[str, Any] = {
+        "system": [{"type": "text", "text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": "Weather?"},
+            {"role": "user", "content": [result]},
+        ],
+        "tools": [{"name": "weather", "input_schema": SCHEMA}],
+        "tool_choice": {"type": "auto"},
+        "stop_sequences": ["."],
+        "max_tokens": 9,
+    }
+    context = context_of(request)
+    assert context.prompt == "Be brief.\nWeather?\nsunny"
+    assert (context.chat, context.stops, context.reshaped) == (True, True, False)
+    assert (context.max_tokens, context.tools) == (9, {"weather": ("city",)})
+    assert context_of(request | {"tool_choice": {"type": "any"}}).reshaped
+    wanted = {"output_config": {"format": {"type": "json_schema", "schema": {}}}}
+    assert context_of(request | wanted).demands_json
+
+
+def test_a_prompt_of_endless_depth_is_read_to_a_depth() -> None:
+    """Nobody ends the agent by nesting lists."""
+    deep: Any = "end"
+    for _ in range(500):
+        deep = [deep]
+    assert context_of({"input": deep}).prompt == ""
