@@ -34,8 +34,10 @@ from gatemesh_executor.jobs import Limits, Tools
 from gatemesh_executor.obeying import Executor
 from gatemesh_executor.observer import Observer, Rhythm
 from gatemesh_executor.pace import Pace
+from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.settings import ExecutorSettings
 from gatemesh_executor.subscribers import applied_router, command_router
+from gatemesh_executor.weights.checksums import Checksums
 
 log = logging.getLogger(__name__)
 
@@ -89,12 +91,16 @@ async def run(settings: ExecutorSettings, instances: Instances, readiness: Readi
         Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
         supervisor_client(settings) as client,
         HttpHealth() as health,
+        HttpRepair() as repair,
     ):
         pace = Pace()
         backend = supervisor_backend(settings, client, instances)
         routing = AgentRouting(settings.agent_silence_s, pace)
-        limits = Limits(settings.confirm_deadline_s, settings.refused_grace_s)
-        tools = Tools(backend, routing, health, limits, pace)
+        limits = Limits(
+            settings.confirm_deadline_s, settings.refused_grace_s, settings.cache_reset_s
+        )
+        checksums = Checksums(settings.state_dir)
+        tools = Tools(backend, routing, health, limits, pace, repair=repair, checksums=checksums)
         executor = Executor(instances, tools, publisher, utc_now)
         rhythm = Rhythm(settings.poll_s, settings.repeat_s)
         observer = Observer(backend, instances, publisher, utc_now, readiness, rhythm, pace)

@@ -6,11 +6,52 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gatemesh_common.errors import SettingsError
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Weights(BaseModel):
+    """Where an engine's weight files lie, what they must be, and how to get them anew."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    folder: Path
+    """The folder that the engine loads; its parent must take a second copy beside it."""
+    manifest: Path | None = None
+    """SHA-256 of every file: `sha256sum` output or JSON. Inside of `folder` it is pulled along."""
+    pull: tuple[str, ...] = ()
+    """Command that fetches the files into `{folder}`, its working directory; no shell."""
+    environment: tuple[str, ...] = ()
+    """Names of variables that the command gets besides the usual ones, such as a token."""
+    timeout_s: float = Field(default=1800.0, gt=0, le=86_400)
+    """Longest time for one pull, in seconds."""
+    ignored: tuple[str, ...] = ()
+    """Patterns of files that need not be in the manifest, such as `.cache/*`."""
+    least_free_bytes: int = Field(default=0, ge=0)
+    """Room that a pull needs at least; never less than the size of what is there."""
+
+    @model_validator(mode="after")
+    def _verify_what_is_pulled(self) -> "Weights":
+        if self.pull and self.manifest is None:
+            raise ValueError(
+                "pull needs manifest: nothing unverified is ever served; make one "
+                "with `sha256sum` over the files of a good copy"
+            )
+        return self
+
+    def under(self, base: Path) -> "Weights":
+        """Return it with its paths seen from the folder of the instances file."""
+        manifest = None if self.manifest is None else base / self.manifest
+        return self.model_copy(update={"folder": base / self.folder, "manifest": manifest})
+
+    def manifest_in(self, folder: Path) -> Path | None:
+        """Return the manifest for files that lie in this folder."""
+        if self.manifest is not None and self.manifest.is_relative_to(self.folder):
+            return folder / self.manifest.relative_to(self.folder)
+        return self.manifest
 
 
 class Instance(BaseModel):
@@ -25,18 +66,44 @@ class Instance(BaseModel):
     program: Name
     """Name at the backend; for supervisor `name` or `group:name`."""
     model_version: str = Field(default="unknown", max_length=200)
+    weights: Weights | None = None
+    """Its weight files; absent means those of its pool, if any."""
 
 
 Instances = Mapping[str, Instance]
 """Instances by their id."""
 
 
+class Pool(BaseModel):
+    """What the instances of one pool share."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: Weights | None = None
+
+
 class InstancesFile(BaseModel):
-    """The whole file: one `[[instances]]` table each."""
+    """The whole file: one `[[instances]]` table each, and `[pools.NAME.weights]`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     instances: tuple[Instance, ...] = Field(min_length=1)
+    pools: Mapping[Name, Pool] = Field(default_factory=dict)
+
+    def complete(self, base: Path) -> tuple[Instance, ...]:
+        """Return the instances with the weights of their pools, seen from a folder."""
+        return tuple(self._completed(instance, base) for instance in self.instances)
+
+    def _completed(self, instance: Instance, base: Path) -> Instance:
+        weights = instance.weights or self.pools.get(instance.pool, Pool()).weights
+        return instance.model_copy(update={"weights": weights and weights.under(base)})
+
+    @model_validator(mode="after")
+    def _know_the_pools(self) -> "InstancesFile":
+        unknown = self.pools.keys() - {instance.pool for instance in self.instances}
+        if unknown:
+            raise ValueError(f"pools.{min(unknown)}: no instance is in this pool; correct the name")
+        return self
 
 
 def load_instances(path: Path) -> Instances:
@@ -46,17 +113,18 @@ def load_instances(path: Path) -> Instances:
         SettingsError: it is missing, not TOML, or a field is wrong; the text names it.
     """
     try:
-        return parse_instances(path.read_text(encoding="utf-8"), path.name)
+        text = path.read_text(encoding="utf-8")
+        return parse_instances(text, path.name, path.absolute().parent)
     except OSError as error:
         raise SettingsError(
             f"GATEMESH_EXECUTOR_INSTANCES_FILE: {path} cannot be read ({error.strerror})"
         ) from error
 
 
-def parse_instances(text: str, file_name: str) -> Instances:
-    """Return the instances by id; raises as `load_instances` does."""
+def parse_instances(text: str, file_name: str, base: Path = Path()) -> Instances:
+    """Return the instances by id; paths are seen from `base`. Raises as `load_instances` does."""
     try:
-        listed = InstancesFile.model_validate(tomllib.loads(text)).instances
+        listed = InstancesFile.model_validate(tomllib.loads(text)).complete(base)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file_name}: not valid TOML: {error}") from error
     except ValidationError as error:
@@ -69,7 +137,8 @@ def parse_instances(text: str, file_name: str) -> Instances:
 def describe_faults(error: ValidationError) -> str:
     """Name each faulty field as it is written in the file."""
     return "; ".join(
-        f"{field_path(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_url=False)
+        f"{field_path(fault['loc'])}: {fault['msg']}".removeprefix(": ")
+        for fault in error.errors(include_url=False)
     )
 
 

@@ -1,8 +1,12 @@
 """One command under way, and what its steps work with."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from gatemesh_common.messages import (
     AnyCommand,
@@ -14,6 +18,9 @@ from gatemesh_executor.balancers.base import Balancer
 from gatemesh_executor.health import EngineHealth
 from gatemesh_executor.instances import Instance
 from gatemesh_executor.pace import Pace
+from gatemesh_executor.repairing import EngineRepair, NoRepair
+from gatemesh_executor.weights.checking import ProcessCheck, WeightCheck
+from gatemesh_executor.weights.checksums import Checksums
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,18 @@ class Limits:
 
     confirm_deadline_s: float = 3.0
     refused_grace_s: float = 5.0
+    cache_reset_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class WeightTools:
+    """What steps about weight files work with."""
+
+    check: WeightCheck = field(default_factory=ProcessCheck)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """What pull commands get a part of."""
+    locks: dict[Path, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """One folder may serve several instances; it is replaced by one command at a time."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +52,9 @@ class Tools:
     health: EngineHealth
     limits: Limits = field(default_factory=Limits)
     pace: Pace = field(default_factory=Pace)
+    weights: WeightTools = field(default_factory=WeightTools)
+    repair: EngineRepair = field(default_factory=NoRepair)
+    checksums: Checksums = field(default_factory=Checksums)
 
 
 @dataclass
@@ -42,6 +64,10 @@ class Job:
     command: AnyCommand
     instance: Instance
     killed: bool = False
+    notes: list[str] = field(default_factory=list)
+    """What a report of success should still say."""
+    sums: Mapping[str, str] | None = None
+    """Checksums as they were before the repair; None when a repair begins."""
 
 
 Step = Callable[[Tools, Job], Awaitable[StepName | None]]

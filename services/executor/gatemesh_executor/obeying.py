@@ -30,7 +30,12 @@ from gatemesh_executor.jobs import Job, Tools, observe
 from gatemesh_executor.metrics import COMMANDS_ENDED, STEP_SECONDS
 from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
 from gatemesh_executor.refuse import Refusal, refusal
+from gatemesh_executor.repair import CacheInUseError, LifeGoneError
+from gatemesh_executor.repairing import RepairFailedError, RepairNotOfferedError
 from gatemesh_executor.restart import StartTimeoutError
+from gatemesh_executor.weights.folders import DiskFullError, FolderFailedError
+from gatemesh_executor.weights.manifest import WeightsRefusedError
+from gatemesh_executor.weights.pull import PullFailedError
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +44,14 @@ FAILURES: tuple[tuple[type[GatemeshError], str], ...] = (
     (StartFailedError, "start_failed"),
     (StopFailedError, "stop_failed"),
     (BackendUnavailableError, "backend_unavailable"),
+    (WeightsRefusedError, "weights_refused"),
+    (PullFailedError, "pull_failed"),
+    (DiskFullError, "disk_full"),
+    (FolderFailedError, "folder_failed"),
+    (RepairNotOfferedError, "repair_not_offered"),
+    (RepairFailedError, "repair_failed"),
+    (CacheInUseError, "cache_in_use"),
+    (LifeGoneError, "life_gone"),
 )
 
 
@@ -179,11 +192,13 @@ class Executor:
         job = Job(command, self._instances[command.instance_id])
         journal = StepJournal(command, self._sender, self._clock)
         begun = self._tools.pace.now()
-        outcome, reason = ReportOutcome.SUCCEEDED, ""
+        outcome = ReportOutcome.SUCCEEDED
         try:
             await run_playbook(self._tools, job, journal, self._clock)
         except GatemeshError as error:
             outcome, reason = ReportOutcome.FAILED, failure_reason(error)
+        else:
+            reason = "; ".join(job.notes)[:500]
         await journal.settle()
         seen_at = self._clock()
         return report_message(

@@ -12,13 +12,33 @@ from gatemesh_common.metrics import RETRIED
 from gatemesh_executor.drain import confirm_out, end_life, put_back, take_out
 from gatemesh_executor.jobs import Job, Step, Tools
 from gatemesh_executor.pace import Pace
+from gatemesh_executor.repair import check_weights, note_checksums, reload_weights, reset_cache
+from gatemesh_executor.replace import (
+    clear_old,
+    hold_folder,
+    pull_weights,
+    scan_weights,
+    swap_weights,
+    verify_weights,
+)
 from gatemesh_executor.restart import await_ready, start_life
 
 PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
     Action.DRAIN: (take_out, confirm_out, end_life),
     Action.EJECT: (take_out, confirm_out),
     Action.RESTART: (end_life, start_life, await_ready),
-    Action.READMIT: (put_back,),
+    Action.READMIT: (put_back, note_checksums),
+    Action.REPAIR: (check_weights, reload_weights, reset_cache),
+    Action.REPLACE: (
+        end_life,
+        pull_weights,
+        verify_weights,
+        scan_weights,
+        swap_weights,
+        start_life,
+        await_ready,
+        clear_old,
+    ),
 }
 
 FIRST_DELAY_S = 0.1
@@ -42,11 +62,12 @@ async def run_playbook(tools: Tools, job: Job, journal: Journal, clock: Clock) -
     Raises:
         GatemeshError: a step failed for good, or its fault outlasted the command's expiry.
     """
-    for step in PLAYBOOKS[job.command.action]:
-        begun = tools.pace.now()
-        name = await patiently(partial(step, tools, job), job, clock, tools.pace)
-        if name is not None:
-            journal.note(name, tools.pace.now() - begun)
+    async with hold_folder(tools, job):
+        for step in PLAYBOOKS[job.command.action]:
+            begun = tools.pace.now()
+            name = await patiently(partial(step, tools, job), job, clock, tools.pace)
+            if name is not None:
+                journal.note(name, tools.pace.now() - begun)
 
 
 async def patiently(operation: Callable[[], Awaitable[T]], job: Job, clock: Clock, pace: Pace) -> T:

@@ -51,5 +51,11 @@ class ExecutorSettings(ServiceSettings):
     agent_silence_s: float = Field(default=6.0, gt=0, le=600)
     """An agent not heard from for so many seconds is not waited for."""
 
+    state_dir: Path | None = None
+    """Folder for checksums of proven engines, by which a repair tells damage; unset keeps none."""
+
+    cache_reset_s: float = Field(default=30.0, ge=0, le=600)
+    """Longest wait, in seconds, until an engine can empty its prefix cache."""
+
     refused_grace_s: float = Field(default=5.0, ge=0, le=60)
     """Longest grace, in seconds, of an engine that accepts no connection: it serves nobody."""

@@ -1,8 +1,9 @@
 """Time that passes only when somebody waits, and an executor's world in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -12,8 +13,12 @@ from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.balancers.fake import FakeBalancer
 from gatemesh_executor.health import Health
 from gatemesh_executor.instances import Instance, Instances
-from gatemesh_executor.jobs import Job, Tools
+from gatemesh_executor.jobs import Job, Tools, WeightTools
 from gatemesh_executor.pace import Pace
+from gatemesh_executor.repairing import RepairNotOfferedError
+from gatemesh_executor.weights.check import scan_folder, verify_folder
+from gatemesh_executor.weights.checksums import Checksums
+from gatemesh_executor.weights.manifest import parse_manifest
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 INSTANCES: Instances = {
@@ -57,6 +62,55 @@ class FakeHealth:
         return self.answer
 
 
+class FakeRepair:
+    """An engine whose weights are a map, and whose files hold the right ones."""
+
+    def __init__(self) -> None:
+        self.offered = True
+        self.files = {"a": "1", "b": "1"}
+        self.memory = dict(self.files)
+        self.busy_looks = 0
+        self.resets = 0
+
+    async def checksums(self, base_url: str) -> Mapping[str, str]:
+        """Return what is in memory."""
+        self._need()
+        return dict(self.memory)
+
+    async def reload(self, base_url: str) -> None:
+        """Read the files."""
+        self._need()
+        self.memory = dict(self.files)
+
+    async def reset_cache(self, base_url: str) -> bool:
+        """Fail while it is busy."""
+        self._need()
+        self.busy_looks -= 1
+        self.resets += self.busy_looks < 0
+        return self.busy_looks < 0
+
+    def _need(self) -> None:
+        if not self.offered:
+            raise RepairNotOfferedError("404")
+
+
+def text_of(path: Path) -> str:
+    """Return a small file's text."""
+    return path.read_text()
+
+
+class InlineCheck:
+    """The real check, in this process."""
+
+    async def verify(self, folder: Path, manifest: Path, ignored: tuple[str, ...]) -> None:
+        """Compare every file with the manifest."""
+        verify_folder(folder, parse_manifest(text_of(manifest)), ignored)
+
+    async def scan(self, folder: Path) -> tuple[str, ...]:
+        """Look at every number."""
+        return tuple(scan_folder(folder)["signs"])
+
+
 class FakeSender:
     """Keeps what was published; fails first with the errors it was given."""
 
@@ -82,11 +136,21 @@ class World:
     balancer: FakeBalancer
     health: FakeHealth
     sender: FakeSender
+    repair: FakeRepair = field(default_factory=FakeRepair)
+    checksums: Checksums = field(default_factory=Checksums)
 
     @property
     def tools(self) -> Tools:
         """Return the tools of this world."""
-        return Tools(self.backend, self.balancer, self.health, pace=self.time.pace)
+        return Tools(
+            self.backend,
+            self.balancer,
+            self.health,
+            pace=self.time.pace,
+            weights=WeightTools(check=InlineCheck()),
+            repair=self.repair,
+            checksums=self.checksums,
+        )
 
     def command(self, kind: type[C], **fields: object) -> C:
         """Return a command that is valid for a minute."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_executor.instances import load_instances, parse_instances
+from gatemesh_executor.instances import Weights, load_instances, parse_instances
 
 ONE = """
 [[instances]]
@@ -46,6 +46,61 @@ def test_a_fault_names_file_and_field(text: str, named: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_instances(text, "f.toml")
     assert str(caught.value).startswith("f.toml: ")
+    assert named in str(caught.value)
+
+
+WEIGHTS = """
+[instances.weights]
+folder = "models/m1"
+manifest = "m1.sha256"
+pull = ["fetch", "{folder}"]
+"""
+
+
+def test_weights_of_a_pool_are_those_of_its_instances() -> None:
+    """An instance's own come first; paths are seen from the file's folder."""
+    pools = WEIGHTS.replace("instances.weights", "pools.chat.weights").replace("m1", "shared")
+    other = ONE.replace("engine-0", "engine-1").replace("engine_00", "engine_01")
+    found = parse_instances(ONE + WEIGHTS + other + pools, "f.toml", Path("/etc/mesh"))
+    own, shared = found["engine-0"].weights, found["engine-1"].weights
+    assert own is not None
+    assert shared is not None
+    assert own.folder == Path("/etc/mesh/models/m1")
+    assert own.manifest == Path("/etc/mesh/m1.sha256")
+    assert shared.folder == Path("/etc/mesh/models/shared")
+    assert parse_instances(ONE, "f.toml")["engine-0"].weights is None
+
+
+def test_a_manifest_among_the_files_is_pulled_along() -> None:
+    """The one of the fresh copy counts; one elsewhere stays where it is."""
+    inside = Weights(folder=Path("/m/a"), manifest=Path("/m/a/SHA256SUMS"))
+    assert inside.manifest_in(Path("/m/fresh")) == Path("/m/fresh/SHA256SUMS")
+    outside = Weights(folder=Path("/m/a"), manifest=Path("/m/a.sha256"))
+    assert outside.manifest_in(Path("/m/fresh")) == Path("/m/a.sha256")
+    assert Weights(folder=Path("/m/a")).manifest_in(Path("/m/fresh")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        pytest.param(
+            WEIGHTS.replace('manifest = "m1.sha256"', ""),
+            "instances[0].weights: Value error, pull needs manifest",
+            id="unverified",
+        ),
+        pytest.param(WEIGHTS + "timeout_s = 0", "instances[0].weights.timeout_s", id="bounds"),
+        pytest.param(WEIGHTS + 'folders = "x"', "instances[0].weights.folders", id="unknown"),
+        pytest.param(
+            WEIGHTS.replace("instances.weights", "pools.chap.weights"),
+            "pools.chap: no instance is in this pool",
+            id="pool",
+        ),
+    ],
+)
+def test_a_fault_of_weights_names_the_field(text: str, named: str) -> None:
+    """And the way out."""
+    with pytest.raises(SettingsError) as caught:
+        parse_instances(ONE + text, "f.toml")
     assert named in str(caught.value)
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from gatemesh_common.errors import BrokerUnavailableError, UnroutableError
+from gatemesh_common.errors import BrokerUnavailableError, GatemeshError, UnroutableError
 from gatemesh_common.messages import (
     CommandReport,
     DrainInstance,
     EjectInstance,
+    RepairInstance,
+    ReplaceInstance,
     ReportOutcome,
     RestartInstance,
     StepFinished,
@@ -25,7 +27,12 @@ from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.health import Health
 from gatemesh_executor.instances import Instances
 from gatemesh_executor.obeying import Executor, failure_reason
+from gatemesh_executor.repair import CacheInUseError, LifeGoneError
+from gatemesh_executor.repairing import RepairFailedError, RepairNotOfferedError
 from gatemesh_executor.restart import StartTimeoutError
+from gatemesh_executor.weights.folders import DiskFullError, FolderFailedError
+from gatemesh_executor.weights.manifest import WeightsRefusedError
+from gatemesh_executor.weights.pull import PullFailedError
 
 from .conftest import INSTANCES, START, Time, World
 
@@ -106,6 +113,23 @@ async def test_a_failure_is_reported_with_its_reason(world: World, executor: Exe
     assert report.reason.startswith("start_failed: ")
 
 
+async def test_a_success_tells_its_notes(world: World, executor: Executor) -> None:
+    """What was left out, for want of settings, is not passed over in silence."""
+    await executor.obey(world.command(ReplaceInstance))
+    [report] = reports(world)
+    assert report.outcome is ReportOutcome.SUCCEEDED
+    assert report.reason == "no weights configured, cold start only"
+
+
+async def test_a_repair_that_is_not_offered_is_reported(world: World, executor: Executor) -> None:
+    """The manager goes on to a restart."""
+    world.repair.offered = False
+    await executor.obey(world.command(RepairInstance, life_id=await world.start()))
+    [report] = reports(world)
+    assert (report.outcome, report.reason) == (ReportOutcome.FAILED, "repair_not_offered: 404")
+    assert report.life_id == "life-1"
+
+
 async def test_a_kill_is_reported(world: World, executor: Executor) -> None:
     """Requests were cut; the operator sees it."""
     life_id = await world.start()
@@ -180,10 +204,18 @@ async def test_a_platform_away_at_the_end_leaves_the_life_open(
         (StartFailedError("x"), "start_failed"),
         (StopFailedError("x"), "stop_failed"),
         (BackendUnavailableError("x"), "backend_unavailable"),
+        (WeightsRefusedError("x"), "weights_refused"),
+        (PullFailedError("x"), "pull_failed"),
+        (DiskFullError("x"), "disk_full"),
+        (FolderFailedError("x"), "folder_failed"),
+        (RepairNotOfferedError("x"), "repair_not_offered"),
+        (RepairFailedError("x"), "repair_failed"),
+        (CacheInUseError("x"), "cache_in_use"),
+        (LifeGoneError("x"), "life_gone"),
         (BrokerUnavailableError("x"), "failed"),
     ],
 )
-def test_failures_have_words(error: BackendUnavailableError, word: str) -> None:
+def test_failures_have_words(error: GatemeshError, word: str) -> None:
     """A closed list in front, detail behind it."""
     assert failure_reason(error) == f"{word}: x"
 

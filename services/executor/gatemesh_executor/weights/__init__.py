@@ -1,0 +1,1 @@
+"""Weight files: pulled anew, verified, scanned for broken numbers, and swapped in."""
