@@ -11,6 +11,10 @@ SHARES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 """Of the answers: the places at which an entry's quantiles are read."""
 
 
+ANY_SCRIPT = "any"
+"""Entries under this name tell of the answers of all scripts together."""
+
+
 class ShadowSample(InstanceMessage):
     """One answer to be compared with a healthy instance (event, published by the agent).
 

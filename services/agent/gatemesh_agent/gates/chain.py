@@ -4,10 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.drift import LifeDrift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import Calls, TextGate
+from gatemesh_agent.gates.l2_perplexity import PerplexityGate, Usual
 from gatemesh_agent.gates.l3_distribution import DistributionGate
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_common.gates import Ending, Gate
 from gatemesh_common.messages import CheckLevel
 
@@ -35,14 +38,31 @@ class GateChain:
         context: RequestContext,
         vocab_size: int | None = None,
         *,
+        yardstick: Yardstick = NO_YARDSTICK,
+        drift: LifeDrift | None = None,
+        fingerprint: str | None = None,
         plugged: Mapping[str, Gate] | None = None,
     ) -> None:
         self._text = TextGate(context)
-        self._distribution = DistributionGate(context, vocab_size)
+        self._perplexity = PerplexityGate(context, yardstick, drift, fingerprint)
+        self._distribution = DistributionGate(context, vocab_size, self._perplexity.follow)
         others = plugged or {}
-        self._gates: tuple[Gate, ...] = (self._text, self._distribution, *others.values())
+        self._gates: tuple[Gate, ...] = (
+            self._text,
+            self._perplexity,
+            self._distribution,
+            *others.values(),
+        )
+        # L3 measures each step and hands it to L2, which then says what it proved.
+        self._by_steps: tuple[Gate, ...] = (
+            self._text,
+            self._distribution,
+            self._perplexity,
+            *others.values(),
+        )
         self.keys: tuple[GateKey, ...] = (
             (CheckLevel.L1, ""),
+            (CheckLevel.L2, ""),
             (CheckLevel.L3, ""),
             *((CheckLevel.PLUGIN, name) for name in others),
         )
@@ -55,7 +75,7 @@ class GateChain:
     def feed_steps(self, steps: Iterable[TokenStep]) -> tuple[Judgement, ...]:
         """Take the next steps; return the failures that they prove."""
         taken: Sequence[TokenStep] = steps if isinstance(steps, Sequence) else tuple(steps)
-        return tuple([found for gate in self._gates if (found := gate.feed_steps(taken))])
+        return tuple([found for gate in self._by_steps if (found := gate.feed_steps(taken))])
 
     def finish(
         self, finish_reason: str | None, tool_calls: Calls = (), *, other_output: bool = False
@@ -71,6 +91,11 @@ class GateChain:
     def suspicion(self) -> float:
         """How far the text is on its way to a loop; beyond 1 it is one."""
         return self._text.suspicion
+
+    @property
+    def usual(self) -> Usual | None:
+        """The figures of a whole answer that L2 holds nothing against, for the pool's yardstick."""
+        return self._perplexity.usual
 
     def figures(self) -> ChoiceFigures:
         """Return what was counted so far."""

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.entropy import Measure, measure
@@ -47,11 +47,21 @@ LOCKED_SHARE = 0.6
 LOCKED_CHARS = 1024
 
 
+Follower = Callable[[TokenStep, Measure], None]
+"""Takes in each step as it was measured, so that it need not be measured twice."""
+
+
 class DistributionGate:
     """Judges one choice; reports a fault once, as soon as the figures prove it."""
 
-    def __init__(self, context: RequestContext, vocab_size: int | None = None) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        vocab_size: int | None = None,
+        follower: Follower | None = None,
+    ) -> None:
         self._context = context
+        self._follower = follower
         self._flat_limit = flat_limit(vocab_size)
         self._failure: Judgement | None = None
         self._foreign = False
@@ -129,6 +139,8 @@ class DistributionGate:
         if found.mass > MASS_LIMIT:
             self._foreign = True
             return None
+        if self._follower is not None:
+            self._follower(step, found)
         self.nll -= chosen or 0.0
         self.max_entropy = max(self.max_entropy, found.lower)
         return (

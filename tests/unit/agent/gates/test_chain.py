@@ -10,7 +10,8 @@ import pytest
 from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_common.messages import CheckLevel, Outcome, Reason
+from gatemesh_agent.gates.yardstick import Yardstick
+from gatemesh_common.messages import BaselineEntry, CheckLevel, Decoding, Outcome, Reason
 
 CASES = [
     json.loads(line)
@@ -31,10 +32,12 @@ def test_own_cases(case: Mapping[str, Any]) -> None:
     chain = GateChain(context_of(case["request"]))
     chain.feed_text(case["response"]["text"])
     response = case["response"]
-    text, distribution = chain.finish(response["finish_reason"], response.get("tool_calls", ()))
+    text, perplexity, distribution = chain.finish(
+        response["finish_reason"], response.get("tool_calls", ())
+    )
     expected = Outcome.FAILED if case["expect"] == "fail" else Outcome.PASSED
     assert text.outcome is expected, text
-    assert distribution.outcome is Outcome.SKIPPED
+    assert {perplexity.outcome, distribution.outcome} == {Outcome.SKIPPED}
 
 
 def test_each_gate_reports_once() -> None:
@@ -45,25 +48,44 @@ def test_each_gate_reports_once() -> None:
     assert (first.gate, second.gate) == (CheckLevel.L1, CheckLevel.L3)
     assert chain.feed_text("<|im_end|>" * 9) == ()
     assert chain.feed_steps([TokenStep("", None, (None,))]) == ()
-    assert chain.finish("stop") == (first, second)
+    assert chain.finish("stop")[::2] == (first, second)
 
 
 def test_a_healthy_answer() -> None:
-    """Both gates pass and the figures are those of the answer."""
+    """The gates pass, L2 has no yardstick yet, and the figures are those of the answer."""
     chain = GateChain(context_of({"messages": [], "temperature": 0}), 49_152)
-    for word in ("The ", "tide ", "turns."):
+    words = ("The ", "tide ", "turns.") * 3
+    for word in words:
         assert chain.feed_text(word) == ()
         assert chain.feed_steps([calm(word)]) == ()
-    assert [judgement.outcome for judgement in chain.finish("stop")] == [Outcome.PASSED] * 2
+    assert chain.usual is None
+    reasons = [judgement.reason for judgement in chain.finish("stop")]
+    assert reasons == [Reason.CLEAN, Reason.WARMING, Reason.CLEAN]
+    assert chain.usual is not None
+    assert (chain.usual.decoding, chain.usual.script) == (Decoding.GREEDY, "latin")
     figures = chain.figures()
-    assert figures.chars == 15
-    assert figures.tokens == 3
+    assert figures.chars == 45
+    assert figures.tokens == 9
     assert figures.mean_nll_nats == pytest.approx(0.1)
     assert 0 < figures.max_entropy_nats < 1
 
 
+def test_l2_says_at_once_what_l3_measured_for_it() -> None:
+    """A spike is told with the steps that prove it, before the answer ends."""
+    entry = BaselineEntry(
+        metric="nll_16", decoding=Decoding.GREEDY, script="latin", count=50, median=0.5, mad=0.1
+    )
+    context = context_of({"messages": [], "temperature": 0})
+    chain = GateChain(context, 49_152, yardstick=Yardstick.of([entry]))
+    assert chain.feed_steps([calm("a ")] * 40) == ()
+    odd = TokenStep("a ", -3.0, (-3.0, -3.1, -3.2))
+    [found] = chain.feed_steps([odd] * 16)
+    assert (found.gate, found.reason) == (CheckLevel.L2, Reason.PERPLEXITY_SPIKE)
+    assert chain.finish("stop")[1] is found
+
+
 def test_a_cut_answer() -> None:
-    """Neither gate vouches for what it did not see."""
+    """No gate vouches for what it did not see."""
     chain = GateChain(context_of({"messages": []}))
     chain.feed_text("The tide")
     chain.feed_steps([calm("The tide")])
