@@ -1,14 +1,15 @@
-"""Exact figures of whole distributions, on a tensor float32[rows, vocabulary]."""
+"""Exact figures of whole distributions, on tensors float32[rows, vocabulary]; one softmax each."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import torch
 
-SMALLEST = 1e-38
-"""Below every probability that matters; keeps the logarithm of a masked token finite."""
+LOWEST = -80.0
+"""Log probability under which a token adds nothing; keeps masked tokens finite."""
 
 
 @dataclass(frozen=True)
@@ -17,22 +18,61 @@ class Figures:
 
     entropy_nats: float
     top1_p: float
-    nan_count: int
-    pos_inf_count: int
-    neg_inf_count: int
-    """Masked tokens included: a grammar or a list of allowed tokens writes -inf."""
+    variance: float
+    """Of the surprisal, nats squared."""
+    nan_count: int = 0
+    pos_inf_count: int = 0
 
 
-def measure(logits: "torch.Tensor", rows: Sequence[int]) -> list[Figures]:
-    """Return the figures of these rows, in their order; NaN where a row's logits give none."""
-    chosen = logits if len(rows) == logits.shape[0] else logits[list(rows)]
-    p = chosen.softmax(-1)
-    columns = (
-        -(p * p.clamp_min(SMALLEST).log()).sum(-1),
-        p.amax(-1),
-        chosen.isnan().sum(-1),
-        chosen.isposinf().sum(-1),
-        chosen.isneginf().sum(-1),
-    )
-    entropy, top1, nan, pos_inf, neg_inf = (column.tolist() for column in columns)
-    return [Figures(*row) for row in zip(entropy, top1, nan, pos_inf, neg_inf, strict=True)]
+@dataclass(frozen=True)
+class Choice:
+    """Which token a step took, seen in the distribution of that step."""
+
+    chosen_logprob: float
+    rank: int
+    """0 for the likeliest token."""
+
+
+class Measured(NamedTuple):
+    """Some rows of one step, still on their device."""
+
+    logprobs: "torch.Tensor"
+    """float32[rows, vocabulary], nats; a copy that nobody changes."""
+    columns: tuple["torch.Tensor", ...]
+    """Entropy, top log probability, mean square; NaN and +inf counts where they were counted."""
+
+
+def measure(logits: "torch.Tensor") -> Measured:
+    """Measure every row; NaN where a row's logits give nothing.
+
+    A row that holds NaN or +inf has no finite softmax, so rows need no count while all is well.
+    On a GPU they are counted always: to look first would mean to wait for it.
+    """
+    logprobs = logits.log_softmax(-1).clamp_min_(LOWEST)
+    shares = logprobs.exp()
+    parts = shares * logprobs
+    entropy = -parts.sum(-1)
+    square = (parts * logprobs).sum(-1)
+    columns: tuple[torch.Tensor, ...] = (entropy, logprobs.amax(-1), square)
+    if logits.is_cuda or entropy.isnan().any():
+        columns += (logits.isnan().sum(-1), logits.isposinf().sum(-1))
+    return Measured(logprobs, columns)
+
+
+def figures_of(row: Sequence[float]) -> Figures:
+    """Read one row of the columns."""
+    entropy, top, square, *counts = row
+    variance = max(square - entropy * entropy, 0.0) if math.isfinite(square) else math.nan
+    top1_p = math.exp(top) if math.isfinite(top) else math.nan
+    return Figures(entropy, top1_p, variance, *map(int, counts))
+
+
+def look_up(logprobs: "torch.Tensor", tokens: "torch.Tensor") -> tuple["torch.Tensor", ...]:
+    """Return log probability and rank of one token per row; both are columns."""
+    chosen = logprobs.gather(1, tokens.unsqueeze(1))
+    return chosen.squeeze(1), (logprobs > chosen).sum(-1)
+
+
+def choice_of(row: Sequence[float]) -> Choice:
+    """Read one row of what was looked up."""
+    return Choice(float(row[0]), int(row[1]))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from vllm.v1.sample.logits_processor.interface import LogitsProcessor as FirstInterface
 from vllm.v1.sample.logits_processor.interface import MoveDirectionality
 
-from gatemesh_vllm_plugin.figures import measure
+from gatemesh_vllm_plugin.measuring import Measuring
 from gatemesh_vllm_plugin.settings import InvalidSettingError, PluginSettings, read_settings
-from gatemesh_vllm_plugin.sink import Sink, append_to, line_of, send_to
-from gatemesh_vllm_plugin.watched import WatchedBatch, probe_id_of
+from gatemesh_vllm_plugin.sink import Sink, writer_to
+from gatemesh_vllm_plugin.slots import first_rows, has_draft_rows, rows_after, rows_of_step
+from gatemesh_vllm_plugin.watched import DueRow, WatchedBatch, probe_id_of
 
 if TYPE_CHECKING:
     import torch
@@ -42,11 +43,14 @@ class FiguresLogitsProcessor(FirstInterface, SecondInterface):  # type: ignore[m
     """
 
     def __init__(self, *engine_arguments: Any) -> None:
-        self._counts_calls = len(engine_arguments) < FIRST_INTERFACE_ARGUMENTS
         settings = _settings_or_none(os.environ)
         self._is_on = settings is not None
         self._batch = WatchedBatch(settings.every if settings else 1)
-        self._sink = _open_sink(settings) if settings else None
+        self._sink = Sink(writer_to(settings.targets if settings else ()))
+        self._measuring = Measuring(self._sink.put, time.time)
+        self._prompt_lengths: Any = None
+        if self._is_on and len(engine_arguments) < FIRST_INTERFACE_ARGUMENTS:
+            self._prompt_lengths = prompt_lengths_of(engine_arguments[-1])
 
     def is_argmax_invariant(self) -> bool:
         """False while it measures (an invariant one is skipped in greedy batches), else True."""
@@ -78,17 +82,29 @@ class FiguresLogitsProcessor(FirstInterface, SecondInterface):  # type: ignore[m
             self._batch.move(source, target, swap=direction is MoveDirectionality.SWAP)
 
     def _add(self, row: int, params: "SamplingParams", output_ids: list[int] | None) -> bool:
-        known = None if self._counts_calls else output_ids
-        return self._batch.add(row, probe_id_of(params.extra_args), known)
+        return self._batch.add(row, probe_id_of(params.extra_args), output_ids)
 
     def _record(self, logits: "torch.Tensor", ctx: "LogitsContext | None") -> None:
-        slots = ctx.expanded_idx_mapping.tolist() if ctx else range(logits.shape[0])
-        due = self._batch.due_rows(slots)
-        if not due or self._sink is None:
-            return
-        now = time.time()
-        for row, figures in zip(due, measure(logits, [row.row for row in due]), strict=True):
-            self._sink.put(line_of(row, figures, now))
+        due = self._due_rows(logits.shape[0]) if ctx is None else self._due_slots(logits, ctx)
+        if due:
+            self._measuring.take(logits, due)
+
+    def _due_rows(self, row_count: int) -> list[DueRow]:
+        held = self._measuring.held_rows
+        tokens = {row: row.request.token_at(row.name.step) for row in held}
+        known = {row: token for row, token in tokens.items() if token is not None}
+        self._measuring.settle(known)
+        return self._batch.due_rows(range(row_count))
+
+    def _due_slots(self, logits: "torch.Tensor", ctx: "LogitsContext") -> list[DueRow]:
+        if has_draft_rows(ctx, logits.shape[0]):
+            # Which row is whose is known on the device only; drafted tokens may never be taken.
+            self._measuring.settle({})
+            return self._batch.due_rows(first_rows(ctx.expanded_idx_mapping.tolist()))
+        rows = rows_of_step(ctx, self._prompt_lengths)
+        settled = rows_after(self._measuring.held_rows, rows, self._batch)
+        self._measuring.settle_by_row(settled, ctx.input_ids)
+        return self._batch.due_rows(rows.slots, rows.steps)
 
     def _guarded(self, action: Callable[[], object]) -> object:
         try:
@@ -108,6 +124,7 @@ def _settings_or_none(environment: Mapping[str, str]) -> PluginSettings | None:
         return None
 
 
-def _open_sink(settings: PluginSettings) -> Sink:
-    write = send_to(settings.target) if settings.is_socket else append_to(settings.target)
-    return Sink(write)
+def prompt_lengths_of(states: Any) -> Any:
+    """Return the engine's array int[slots] of prompt lengths; None where it has no such array."""
+    lengths = getattr(states, "prompt_len", None)
+    return getattr(lengths, "np", None)

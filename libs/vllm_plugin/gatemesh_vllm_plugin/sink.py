@@ -1,8 +1,6 @@
-"""Lines on their way out of the engine: buffered, flushed on a timer, dropped in a jam."""
+"""Lines on their way out of the engine: made and written on a thread of their own."""
 
-import json
 import logging
-import math
 import os
 import socket
 import threading
@@ -10,51 +8,32 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gatemesh_vllm_plugin.figures import Figures
-from gatemesh_vllm_plugin.watched import DueRow
+from gatemesh_vllm_plugin.settings import Target, TargetKind
 
 log = logging.getLogger(__name__)
 
-FLUSH_INTERVAL_S = 0.2
-BUFFERED_LINES = 20_000
+FLUSH_INTERVAL_S = 0.1
+BUFFERED_JOBS = 5_000
 DATAGRAM_BYTES = 32_000
 Write = Callable[[Sequence[bytes]], None]
-
-
-def line_of(due: DueRow, figures: Figures, at: float) -> bytes:
-    """Return one JSON line: figures of one step of one answer; null where a figure is NaN."""
-    body = {
-        "probe_id": due.probe_id,
-        "step": due.step,
-        "entropy_nats": _number(figures.entropy_nats),
-        "top1_p": _number(figures.top1_p),
-        "nan": figures.nan_count,
-        "pos_inf": figures.pos_inf_count,
-        "neg_inf": figures.neg_inf_count,
-        "at": at,
-    }
-    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+Job = Callable[[], list[bytes]]
 
 
 class Sink:
-    """Takes lines at once and writes them from a thread of its own."""
+    """Takes jobs at once; makes their lines and writes them from a thread of its own."""
 
     def __init__(self, write: Write, interval_s: float = FLUSH_INTERVAL_S) -> None:
         self._write = write
         self._interval_s = interval_s
-        self._lines: deque[bytes] = deque(maxlen=BUFFERED_LINES)
+        self._jobs: deque[Job] = deque(maxlen=BUFFERED_JOBS)
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self.failure: OSError | None = None
         """Why the target refused the latest lines; they are lost."""
 
-    def put(self, line: bytes) -> None:
-        """Take one line; the oldest is dropped when nobody takes them away."""
-        self._lines.append(line)
+    def put(self, job: Job) -> None:
+        """Take one job; the oldest is dropped when nobody takes them away."""
+        self._jobs.append(job)
         if self._thread is None:
             self._thread = threading.Thread(target=self._flush_forever, daemon=True)
             self._thread.start()
@@ -62,7 +41,8 @@ class Sink:
 
     def flush(self) -> None:
         """Write what has gathered."""
-        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
+        lines = [line for job in jobs for line in job()]
         if not lines:
             return
         try:
@@ -82,11 +62,33 @@ class Sink:
         while self._wake.wait():
             self._wake.clear()
             pause.wait(self._interval_s)
-            self.flush()
+            try:
+                self.flush()
+            except Exception:
+                # The top of this thread: what cannot be told is lost, the rest goes on.
+                log.exception("figures_lost")
 
 
-def append_to(path: Path) -> Write:
+def writer_to(targets: Sequence[Target]) -> Write:
+    """Return a writer to all of these targets; one that refuses does not keep from the others."""
+    writes = [WRITERS[target.kind](target) for target in targets]
+
+    def write(lines: Sequence[bytes]) -> None:
+        failure: OSError | None = None
+        for each in writes:
+            try:
+                each(lines)
+            except OSError as error:
+                failure = error
+        if failure:
+            raise failure
+
+    return write
+
+
+def append_to(target: Target) -> Write:
     """Return a writer that appends whole lines to a file, made readable for its owner only."""
+    path = Path(target.address)
 
     def write(lines: Sequence[bytes]) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -98,16 +100,24 @@ def append_to(path: Path) -> Write:
     return write
 
 
-def send_to(path: Path) -> Write:
+def send_to(target: Target) -> Write:
     """Return a writer that sends whole lines as datagrams and never waits for a slow reader."""
 
     def write(lines: Sequence[bytes]) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        family = socket.AF_INET if target.kind is TargetKind.UDP else socket.AF_UNIX
+        with socket.socket(family, socket.SOCK_DGRAM) as sender:
             sender.settimeout(0)
             for packet in packets(lines):
-                sender.sendto(packet, str(path))
+                sender.sendto(packet, target.socket_address)
 
     return write
+
+
+WRITERS: dict[TargetKind, Callable[[Target], Write]] = {
+    TargetKind.FILE: append_to,
+    TargetKind.UNIX: send_to,
+    TargetKind.UDP: send_to,
+}
 
 
 def packets(lines: Sequence[bytes], limit_bytes: int = DATAGRAM_BYTES) -> list[bytes]:

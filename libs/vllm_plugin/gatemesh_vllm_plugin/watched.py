@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 PROBE_KEY = "probe_id"
 LONGEST_PROBE_ID = 200
 
 
-@dataclass
+class StepName(NamedTuple):
+    """One step of one answer."""
+
+    probe_id: str
+    step: int
+
+
+@dataclass(eq=False)
 class WatchedRequest:
     """One running request that carries a probe id."""
 
@@ -22,14 +30,21 @@ class WatchedRequest:
         self.calls += 1
         return step
 
+    def token_at(self, step: int) -> int | None:
+        """Return the token that a past step took; None where it is not known (yet)."""
+        ids = self.output_ids
+        # An engine that schedules ahead writes -1 where a token is still on its way.
+        return ids[step] if ids is not None and step < len(ids) and ids[step] >= 0 else None
 
-@dataclass(frozen=True)
-class DueRow:
+
+class DueRow(NamedTuple):
     """One row whose figures are to be taken now."""
 
     row: int
-    probe_id: str
-    step: int
+    slot: int
+    """What the engine knows its request by; the row itself in the first interface."""
+    name: StepName
+    request: WatchedRequest
 
 
 class WatchedBatch:
@@ -59,16 +74,26 @@ class WatchedBatch:
         if swap and other:
             self._requests[source] = other
 
-    def due_rows(self, slots: Iterable[int]) -> list[DueRow]:
-        """Return the rows of this step that are to be measured; `slots` names each row's holder."""
+    def holds(self, slot: int, request: WatchedRequest) -> bool:
+        """Return True while this very request has that row or slot."""
+        return self._requests.get(slot) is request
+
+    def due_rows(self, slots: Iterable[int], steps: Sequence[int] | None = None) -> list[DueRow]:
+        """Return the rows of this step that are to be measured; `slots` names each row's holder.
+
+        Where the engine does not tell the `steps`, they are counted.
+        """
         if not self._requests:
             return []
-        return [
-            DueRow(row, request.probe_id, step)
-            for row, slot in enumerate(slots)
-            if (request := self._requests.get(slot))
-            and (step := request.take_step()) % self._every == 0
-        ]
+        found = []
+        for row, slot in enumerate(slots):
+            request = self._requests.get(slot)
+            if request is None:
+                continue
+            step = request.take_step() if steps is None else steps[row]
+            if step >= 0 and step % self._every == 0:
+                found.append(DueRow(row, slot, StepName(request.probe_id, step), request))
+        return found
 
 
 def probe_id_of(extra_arguments: object) -> str | None:

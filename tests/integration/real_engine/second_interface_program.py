@@ -16,6 +16,8 @@ from vllm.v1.worker.gpu.sample.logits_processor.loader import build_custom_logit
 
 SLOT = 3
 VOCABULARY = 5
+PROMPT_LENGTH = 11
+FAULTS = ("nan", "flat", "shift", "stuck")
 
 
 def main(folder: Path) -> None:
@@ -31,25 +33,34 @@ def main(folder: Path) -> None:
         if not processor.add_request(SLOT, watched):
             raise SystemExit(f"{type(processor).__name__} declined the request")
     spoiled = {
-        fault: step(plugin, chaos, folder, fault) for fault in ("nan", "flat", "shift", "stuck")
+        fault: step(plugin, chaos, folder, (number, fault)) for number, fault in enumerate(FAULTS)
     }
     sys.stdout.write(json.dumps({"spoiled": spoiled, "figures": figures(folder)}))
 
 
 def states() -> Any:
     """A stand-in for the engine's request states."""
-    fields = ("all_token_ids", "prompt_len", "prefill_len", "total_len")
-    empty = dict.fromkeys(fields)
+    empty = dict.fromkeys(("all_token_ids", "prefill_len", "total_len"))
+    empty["prompt_len"] = SimpleNamespace(np=[PROMPT_LENGTH] * 8)
     return SimpleNamespace(device="cpu", max_num_reqs=8, vocab_size=VOCABULARY, **empty)
 
 
-def step(plugin: Any, chaos: Any, folder: Path, fault: str) -> list[list[float | None]]:
+def step(
+    plugin: Any, chaos: Any, folder: Path, ordered: tuple[int, str]
+) -> list[list[float | None]]:
     """One engine step under one fault; returns the logits of both rows, NaN as None."""
+    number, fault = ordered
     drill = folder / "drill.json"
     drill.write_text(json.dumps({"fault": fault, "pgid": os.getpgrp(), "token_id": 1}))
     time.sleep(0.06)
     logits = torch.arange(2.0 * VOCABULARY).reshape(2, VOCABULARY)
-    context = SimpleNamespace(expanded_idx_mapping=torch.tensor([0, SLOT]))
+    context = SimpleNamespace(
+        expanded_idx_mapping=torch.tensor([0, SLOT]),
+        idx_mapping_np=[0, SLOT],
+        seq_lens_upper_bound_np=[1, PROMPT_LENGTH + number],
+        # The token that the step before took, fed to this one.
+        input_ids=torch.tensor([0, number], dtype=torch.int32),
+    )
     for processor in (plugin, chaos):
         processor.apply_staged_writes()
         logits = processor.apply(logits, context)
@@ -57,10 +68,10 @@ def step(plugin: Any, chaos: Any, folder: Path, fault: str) -> list[list[float |
 
 
 def figures(folder: Path) -> list[Any]:
-    """The plugin's lines, as soon as all four are written."""
+    """The plugin's lines, as soon as four steps and three tokens of them are written."""
     path = folder / "figures.jsonl"
     deadline = time.monotonic() + 10
-    while not path.exists() or path.read_text().count("\n") < 4:
+    while not path.exists() or path.read_text().count("\n") < 7:
         if time.monotonic() > deadline:
             raise SystemExit("the plugin wrote nothing")
         time.sleep(0.05)

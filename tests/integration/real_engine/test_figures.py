@@ -29,7 +29,21 @@ def test_figures_lie_within_the_bounds_that_the_api_gives(
         low, high, top1 = bounds(entries[line["step"]])
         assert line["top1_p"] == pytest.approx(top1, abs=1e-3)
         assert low - 1e-3 <= line["entropy_nats"] <= high + 1e-3
-        assert (line["nan"], line["pos_inf"], line["neg_inf"]) == (0, 0, 0)
+        assert (line["nan"], line["pos_inf"], line["vocab"]) == (0, 0, VOCABULARY)
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_chosen_tokens_are_those_of_the_api(engine: Any, temperature: int) -> None:
+    """Their log probability and rank; rank 0 at temperature 0."""
+    probe_id = f"choices-{temperature}"
+    entries = ask(engine, PROMPTS[0], probe_id, temperature=temperature).entries()
+    await_lines(engine.options.plugin_file, probe_id, expected=len(entries) // 8)
+    lines = read_lines(engine.options.plugin_file)
+    choices = [line for line in lines if line["probe_id"] == probe_id and "rank" in line]
+    assert [line["step"] for line in choices] == list(range(0, len(entries) - 1, 8))
+    for line in choices:
+        assert line["chosen_logprob"] == pytest.approx(entries[line["step"]]["logprob"], abs=1e-2)
+        assert temperature or line["rank"] == 0
 
 
 def test_nothing_is_written_without_a_probe_id(engine: Any) -> None:
@@ -69,7 +83,8 @@ def await_lines(path: Path, probe_id: str, *, expected: int) -> list[dict[str, A
     """The lines of one probe, as soon as that many are there."""
     deadline = time.monotonic() + 10
     while True:
-        lines = [line for line in read_lines(path) if line["probe_id"] == probe_id]
+        found = read_lines(path)
+        lines = [line for line in found if line["probe_id"] == probe_id and "vocab" in line]
         if len(lines) >= expected or time.monotonic() > deadline:
             assert len(lines) >= expected
             return lines

@@ -45,7 +45,17 @@ def test_the_plugin_measures_before_the_drill(found: dict[str, Any]) -> None:
     weights = [math.exp(value) for value in range(5)]
     shares = [weight / sum(weights) for weight in weights]
     entropy = -sum(share * math.log(share) for share in shares)
-    assert [line["step"] for line in found["figures"]] == [0, 1, 2, 3]
-    for line in found["figures"]:
-        assert line["entropy_nats"] == pytest.approx(entropy, abs=1e-5)
-        assert line["top1_p"] == pytest.approx(max(shares), abs=1e-6)
+    variance = sum(share * math.log(share) ** 2 for share in shares) - entropy**2
+    figures = [line for line in found["figures"] if "vocab" in line]
+    assert [line["step"] for line in figures] == [0, 1, 2, 3]
+    for line in figures:
+        assert line["entropy_nats"] == pytest.approx(entropy, abs=1e-4)
+        assert line["variance"] == pytest.approx(variance, abs=1e-4)
+        assert line["top1_p"] == pytest.approx(max(shares), abs=1e-4)
+        assert line["vocab"] == 5
+
+
+def test_the_tokens_of_each_step_are_ranked(found: dict[str, Any]) -> None:
+    """Tokens 1, 2 and 3 were fed; the likeliest is 4."""
+    choices = [line for line in found["figures"] if "rank" in line]
+    assert [(line["step"], line["rank"]) for line in choices] == [(0, 3), (1, 2), (2, 1)]

@@ -10,38 +10,17 @@ from typing import Any
 
 import pytest
 
+from .tensors import Column, Table, use_torch_of_lists
+
 MakeProcessor = Callable[..., Any]
 
 
-class OneColumn(list[float]):
-    """A column of figures."""
-
-    tolist = list.copy
+VOCABULARY = 4
 
 
-class Logits:
-    """A tensor whose every figure is 1; rows of it can be chosen."""
-
-    def __init__(self, rows: int) -> None:
-        self.shape = (rows, 4)
-
-    def __getitem__(self, rows: list[int]) -> "Logits":
-        return Logits(len(rows))
-
-    def __neg__(self) -> "Logits":
-        return self
-
-    def __mul__(self, _other: object) -> "Logits":
-        return self
-
-    def _same(self, *_arguments: float) -> "Logits":
-        return self
-
-    softmax = clamp_min = log = isnan = isposinf = isneginf = sum = amax = _same
-
-    def tolist(self) -> list[float]:
-        """One figure per row."""
-        return [1.0] * self.shape[0]
+def logits(rows: int) -> Any:
+    """Rows that prefer token 0."""
+    return Table([[3.0, 0.0, 0.0, 0.0]] * rows)
 
 
 @pytest.fixture
@@ -53,6 +32,7 @@ def out(tmp_path: Path) -> Path:
 @pytest.fixture
 def make(engine_interfaces: object, monkeypatch: pytest.MonkeyPatch) -> MakeProcessor:
     """Build a processor as the engine does, with this environment."""
+    use_torch_of_lists(monkeypatch)
 
     def make_processor(*arguments: object, **environment: str) -> Any:
         for name in ("GATEMESH_PLUGIN_OUT", "GATEMESH_PLUGIN_EVERY"):
@@ -88,8 +68,8 @@ def test_it_is_idle_without_a_target(make: MakeProcessor) -> None:
     assert processor.is_argmax_invariant()
     assert not processor.add_request(0, params())
     processor.update_state(added((0, params(), [])))
-    logits = Logits(1)
-    assert processor.apply(logits) is logits
+    step = logits(1)
+    assert processor.apply(step) is step
 
 
 def test_a_wrong_setting_switches_it_off(
@@ -107,10 +87,12 @@ def test_watched_rows_are_written(make: MakeProcessor, out: Path) -> None:
     output: list[int] = []
     processor.update_state(added((0, params(), output), (1, params(None), [])))
     for token in range(3):
-        processor.apply(Logits(2))
+        processor.apply(logits(2))
         output.append(token)
-    found = [(line["probe_id"], line["step"]) for line in lines(processor, out)]
-    assert found == [("p", 0), ("p", 2)]
+    told = lines(processor, out)
+    figures = [(line["probe_id"], line["step"]) for line in told if "vocab" in line]
+    choices = [(line["step"], line["rank"]) for line in told if "rank" in line]
+    assert (figures, choices) == ([("p", 0), ("p", 2)], [(0, 0)])
     assert not processor.is_argmax_invariant()
 
 
@@ -122,19 +104,51 @@ def test_removed_and_moved_rows_are_followed(
     processor.update_state(added((0, params("a"), []), (1, params("b"), [])))
     moved = ((1, 0, engine_interfaces.UNIDIRECTIONAL),)
     processor.update_state(SimpleNamespace(added=[], removed=(0,), moved=moved))
-    processor.apply(Logits(2))
+    processor.apply(logits(2))
     assert [line["probe_id"] for line in lines(processor, out)] == ["b"]
 
 
-def test_the_second_interface_counts_calls(make: MakeProcessor, out: Path) -> None:
-    """Rows name slots there, and no list of tokens is shown."""
-    processor = make(None, None, OUT=str(out), EVERY="2")
+def second(slots: list[int], lengths: list[int], fed: list[int]) -> Any:
+    """What the second interface tells of one step."""
+    return SimpleNamespace(
+        idx_mapping_np=slots,
+        seq_lens_upper_bound_np=lengths,
+        input_ids=Column([float(token) for token in fed]),
+        expanded_idx_mapping=Column([float(slot) for slot in slots]),
+    )
+
+
+def test_the_second_interface_knows_steps_and_tokens(make: MakeProcessor, out: Path) -> None:
+    """Rows name slots; lengths say the step, and the next step is fed the token."""
+    states = SimpleNamespace(prompt_len=SimpleNamespace(np={3: 5, 7: 10}))
+    processor = make(None, states, OUT=str(out), EVERY="2")
     assert processor.add_request(7, params())
     assert not processor.add_request(3, params(None))
-    ctx = SimpleNamespace(expanded_idx_mapping=OneColumn([3, 7]))
+    for step in range(3):
+        processor.apply(logits(2), second([3, 7], [5 + step, 10 + step], [0, step]))
+    told = [(line["step"], line.get("rank")) for line in lines(processor, out)]
+    assert told == [(0, None), (0, 1), (2, None)]
+
+
+def test_without_lengths_the_second_interface_counts_calls(make: MakeProcessor, out: Path) -> None:
+    """An engine that shows no prompt lengths."""
+    processor = make(None, None, OUT=str(out), EVERY="2")
+    processor.add_request(7, params())
     for _ in range(3):
-        processor.apply(Logits(2), ctx)
-    assert [line["step"] for line in lines(processor, out)] == [0, 2]
+        processor.apply(logits(1), second([7], [0], [0]))
+    told = [line["step"] for line in lines(processor, out) if "vocab" in line]
+    assert told == [0, 2]
+
+
+def test_drafted_rows_are_measured_and_choose_nothing(make: MakeProcessor, out: Path) -> None:
+    """Under speculative decoding a request has several rows; its first counts."""
+    processor = make(None, None, OUT=str(out), EVERY="1")
+    processor.add_request(7, params())
+    ctx = second([7], [0], [0])
+    ctx.expanded_idx_mapping = Column([7, 7, 7])
+    processor.apply(logits(3), ctx)
+    processor.apply(logits(3), ctx)
+    assert [line.get("rank") for line in lines(processor, out)] == [None, None]
 
 
 def test_a_fault_of_ours_switches_it_off_once(

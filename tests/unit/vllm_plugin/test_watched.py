@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from gatemesh_vllm_plugin.watched import DueRow, WatchedBatch, probe_id_of
+from gatemesh_vllm_plugin.watched import StepName, WatchedBatch, WatchedRequest, probe_id_of
+
+
+def due(batch: WatchedBatch, *slots: int) -> list[tuple[int, str, int]]:
+    """Row, probe id and step of each due row."""
+    return [(row.row, *row.name) for row in batch.due_rows(slots)]
 
 
 def test_only_requests_with_a_probe_id_are_due() -> None:
@@ -12,7 +17,7 @@ def test_only_requests_with_a_probe_id_are_due() -> None:
     batch = WatchedBatch(every=1)
     assert not batch.add(0, None, [])
     assert batch.add(1, "p", [])
-    assert batch.due_rows(range(2)) == [DueRow(1, "p", 0)]
+    assert due(batch, 0, 1) == [(1, "p", 0)]
 
 
 def test_every_nth_step_of_each_answer_is_due() -> None:
@@ -22,7 +27,7 @@ def test_every_nth_step_of_each_answer_is_due() -> None:
     batch.add(0, "p", output)
     steps = []
     for token in range(7):
-        steps += [due.step for due in batch.due_rows(range(1))]
+        steps += [step for _row, _probe_id, step in due(batch, 0)]
         output.append(token)
     assert steps == [0, 3, 6]
 
@@ -32,6 +37,30 @@ def test_calls_are_counted_where_no_list_is_shown() -> None:
     batch = WatchedBatch(every=2)
     batch.add(9, "p", None)
     assert [len(batch.due_rows([9])) for _ in range(4)] == [1, 0, 1, 0]
+
+
+def test_steps_that_the_engine_tells_are_taken() -> None:
+    """Below 0 the prompt is still being read."""
+    batch = WatchedBatch(every=2)
+    batch.add(9, "p", None)
+    told = [batch.due_rows([9], [step]) for step in (-4, -2, 0, 1, 2)]
+    assert [rows[0].name for rows in told if rows] == [StepName("p", 0), StepName("p", 2)]
+
+
+def test_the_holder_of_a_slot_is_known() -> None:
+    """By identity: the same probe may come twice."""
+    batch = WatchedBatch(every=1)
+    batch.add(9, "p", None)
+    [row] = batch.due_rows([9])
+    assert batch.holds(9, row.request)
+    batch.add(9, "p", None)
+    assert not batch.holds(9, row.request)
+
+
+@pytest.mark.parametrize(("output", "expected"), [([], None), ([5], 5), ([-1], None), (None, None)])
+def test_the_token_of_a_step(output: list[int] | None, expected: int | None) -> None:
+    """Not known before it is there, nor where the engine only holds its place."""
+    assert WatchedRequest("p", output).token_at(0) == expected
 
 
 def test_a_row_belongs_to_the_latest_request() -> None:
@@ -53,15 +82,15 @@ def test_a_removed_request_is_gone() -> None:
 
 @pytest.mark.parametrize(
     ("swap", "expected"),
-    [(False, [DueRow(1, "a", 0)]), (True, [DueRow(0, "b", 0), DueRow(1, "a", 0)])],
+    [(False, [(1, "a", 0)]), (True, [(0, "b", 0), (1, "a", 0)])],
 )
-def test_moves_are_followed(expected: list[DueRow], *, swap: bool) -> None:
+def test_moves_are_followed(expected: list[tuple[int, str, int]], *, swap: bool) -> None:
     """One way overwrites the target, a swap keeps both."""
     batch = WatchedBatch(every=1)
     batch.add(0, "a", [])
     batch.add(1, "b", [])
     batch.move(0, 1, swap=swap)
-    assert batch.due_rows(range(2)) == expected
+    assert due(batch, 0, 1) == expected
 
 
 @pytest.mark.parametrize(
