@@ -5,10 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gatemesh_common.messages import CheckLevel, GateCounts, Outcome, TelemetryWindow
+from gatemesh_agent.gates.l2_perplexity import Usual
+from gatemesh_agent.gates.yardstick import WIDTHS, Kind
+from gatemesh_common.messages import CheckLevel, GateCounts, Outcome, Sketch, TelemetryWindow
+from gatemesh_common.sketches import Histogram
 
 Life = tuple[str, int]
 """Instance and incarnation."""
+
+MOST_SKETCHES = 200
+"""In one window; answers in yet another script are left out of the yardstick."""
 
 
 @dataclass(slots=True)
@@ -34,6 +40,7 @@ class Window:
     tokens: int = 0
     unguarded: int = 0
     gates: dict[CheckLevel, Tally] = field(default_factory=dict)
+    sketches: dict[Kind, Histogram] = field(default_factory=dict)
 
     def count_status(self, status: int) -> None:
         """Count an answer by its status; 4xx is the client's own doing."""
@@ -52,6 +59,24 @@ class Window:
             tally.failed += 1
         else:
             tally.skipped[reason] += 1
+
+    def add_usual(self, usual: Usual) -> None:
+        """Sketch the figures of an answer that nothing was held against."""
+        for metric, value in usual.values.items():
+            kind = (metric.value, usual.decoding, usual.script)
+            sketch = self.sketches.get(kind)
+            if sketch is None:
+                if len(self.sketches) >= MOST_SKETCHES:
+                    return
+                sketch = self.sketches[kind] = Histogram(WIDTHS[metric])
+            sketch.add(value)
+
+
+def sketch_of(kind: Kind, histogram: Histogram) -> Sketch:
+    """Return a sketch as it travels."""
+    metric, decoding, script = kind
+    bins = {place: int(count) for place, count in histogram.bins.items()}
+    return Sketch(metric=metric, decoding=decoding, script=script, width=histogram.width, bins=bins)
 
 
 class Telemetry:
@@ -91,6 +116,7 @@ class Telemetry:
                 unguarded=window.unguarded,
                 in_flight=max(in_flight.get(instance_id, 0), 0),
                 gates={level: tally.counts() for level, tally in window.gates.items()},
+                sketches=tuple(sketch_of(*pair) for pair in window.sketches.items()),
             )
             for (instance_id, incarnation), window in windows.items()
         ]

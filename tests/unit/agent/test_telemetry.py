@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gatemesh_agent.telemetry import Telemetry, Window
-from gatemesh_common.messages import CheckLevel, GateCounts, Outcome
+from gatemesh_agent.gates.l2_perplexity import Usual
+from gatemesh_agent.gates.yardstick import Metric
+from gatemesh_agent.telemetry import MOST_SKETCHES, Telemetry, Window
+from gatemesh_common.messages import CheckLevel, Decoding, GateCounts, Outcome, Sketch
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=5)
@@ -54,3 +56,34 @@ def test_a_roll_begins_anew() -> None:
     telemetry.of("e", 1).requests += 1
     [window] = telemetry.roll(LATER + timedelta(seconds=5), {})
     assert window.window_start == LATER
+
+
+def usual(value: float, script: str = "latin") -> Usual:
+    """Return the figures of a greedy answer."""
+    return Usual(Decoding.GREEDY, script, {Metric.NLL_WHOLE: value})
+
+
+def test_sketches_travel_once_with_their_life() -> None:
+    """Each kind of answer has its own."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    for value, script in ((0.5, "latin"), (0.51, "latin"), (0.9, "han")):
+        telemetry.of("e", 1).add_usual(usual(value, script))
+    [window] = telemetry.roll(LATER, {})
+    greedy = {"metric": "nll_whole", "decoding": Decoding.GREEDY, "width": 0.02}
+    assert window.sketches == (
+        Sketch(script="latin", bins={25: 2}, **greedy),
+        Sketch(script="han", bins={45: 1}, **greedy),
+    )
+    telemetry.of("e", 1).requests += 1
+    [window] = telemetry.roll(LATER, {})
+    assert window.sketches == ()
+
+
+def test_sketches_are_bounded() -> None:
+    """Random letters of a hundred scripts do not make a message endless."""
+    window = Window()
+    for number in range(MOST_SKETCHES + 50):
+        window.add_usual(usual(0.5, f"block_{number:x}"))
+    window.add_usual(usual(0.5, "block_0"))
+    assert len(window.sketches) == MOST_SKETCHES
+    assert window.sketches["nll_whole", Decoding.GREEDY, "block_0"].count == 2
