@@ -20,6 +20,8 @@ class TokenStep(NamedTuple):
     """The likeliest tokens; the first entry may be the sampled one, whatever its rank."""
     complete: bool = True
     """False when likely tokens may be missing among them, as where two ids decode alike."""
+    token_id: int | None = None
+    """The token's id, where the engine told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +97,5 @@ class PluggedGate(Gate, Protocol):
 class GateOpener(Protocol):
     """What an entry point of the group names."""
 
-    def __call__(self, request: GateRequest) -> PluggedGate | None:
+    def __call__(self, request: GateRequest, /) -> PluggedGate | None:
         """Return the gate of one choice; None when it has nothing to say about this request."""

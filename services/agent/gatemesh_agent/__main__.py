@@ -58,6 +58,7 @@ async def beside(agent: Agent) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await agent.guarding.stop()
         agent.roll_telemetry()
         await agent.sender.drain(DRAIN_S)
 

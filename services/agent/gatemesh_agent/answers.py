@@ -1,7 +1,10 @@
 """Errors that clients see from the agent itself, in the shape that the engine uses. Pure."""
 
+from collections.abc import Callable, Mapping
+
 import orjson
 
+from gatemesh_agent.requests import Route
 from gatemesh_agent.sse import DONE
 
 
@@ -40,10 +43,48 @@ def upstream_silent(instance_id: str, waited_s: float) -> bytes:
     )
 
 
-def stream_broken(instance_id: str, what: str) -> bytes:
+def stream_broken(route: Route, instance_id: str, what: str) -> bytes:
     """End a stream that an instance broke off."""
-    return error_event(
-        502, "UpstreamBroken", f"the stream from instance {instance_id!r} {what}; send it again"
+    message = f"the stream from instance {instance_id!r} {what}; send it again"
+    if route in (Route.RESPONSES, Route.MESSAGES):
+        return NAMED_EVENT % shape_of(route)(error_body(502, "UpstreamBroken", message))
+    return error_event(502, "UpstreamBroken", message)
+
+
+NAMED_EVENT = b"event: error\ndata: %b\n\n"
+
+
+def shape_of(route: Route | None) -> Callable[[bytes], bytes]:
+    """Return what turns an error body into that of a route."""
+    return SHAPES.get(route, bytes)
+
+
+def message_error(body: bytes) -> bytes:
+    """Return an error as `/v1/messages` words it."""
+    error = orjson.loads(body)["error"]
+    kind = ANTHROPIC_TYPES.get(error["code"], "api_error")
+    return orjson.dumps({"type": "error", "error": {"type": kind, "message": error["message"]}})
+
+
+ANTHROPIC_TYPES: Mapping[int | str, str] = {
+    400: "invalid_request_error",
+    "content_filter": "invalid_request_error",
+    413: "request_too_large",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+"""Types of error by code."""
+
+SHAPES: Mapping[Route | None, Callable[[bytes], bytes]] = {Route.MESSAGES: message_error}
+
+
+def answers_unfit(reason: str, tried: int) -> bytes:
+    """Say that every instance's answer was proven bad."""
+    instances = "instance's answer was" if tried == 1 else "instances' answers were"
+    return error_body(
+        502,
+        "AnswersUnfit",
+        f"{tried} {instances} withheld as damaged ({reason}); send it again",
     )
 
 

@@ -1,7 +1,7 @@
 """The agent's side towards its clients: bodies in, answers out, with a deadline on slow readers."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import hdrs, web
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -43,8 +43,15 @@ async def allow_body(request: web.BaseRequest) -> None:
 class Client:
     """Writes one answer to one client."""
 
-    def __init__(self, request: web.BaseRequest, request_id: str, stall_s: float) -> None:
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        request_id: str,
+        stall_s: float,
+        shape: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         self._request = request
+        self._shape = shape
         self.request_id = request_id
         self._stall_s = stall_s
         self._response: web.StreamResponse | None = None
@@ -71,6 +78,7 @@ class Client:
         headers: Mapping[str, str] | CIMultiDictProxy[str],
         instance_id: str | None,
         length: int | None,
+        **extra: str,
     ) -> None:
         """Send status and headers of an engine's answer; `length` None leaves it open.
 
@@ -83,6 +91,7 @@ class Client:
         if instance_id is not None:
             sent[INSTANCE] = instance_id
         sent[REQUEST_ID] = self.request_id
+        sent.update({name.replace("_", "-"): value for name, value in extra.items()})
         response = web.StreamResponse(status=status, reason=reason, headers=sent)
         try:
             await response.prepare(self._request)
@@ -121,11 +130,12 @@ class Client:
     async def fail(
         self, status: int, body: bytes, instance_id: str | None = None, **extra: str
     ) -> None:
-        """Send an error of the agent's own as the whole answer.
+        """Send an error of the agent's own as the whole answer, in the shape of its route.
 
         Raises:
             ClientGoneError: the client has left.
         """
+        body = self._shape(body)
         headers: CIMultiDict[str] = CIMultiDict({hdrs.CONTENT_TYPE: "application/json"})
         headers.update({name.replace("_", "-"): value for name, value in extra.items()})
         await self.begin(status, None, headers, instance_id, len(body))

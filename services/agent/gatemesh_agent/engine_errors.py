@@ -32,6 +32,11 @@ def names_logprobs(body: bytes) -> bool:
     return b"logprobs" in body
 
 
+def names_token_ids(body: bytes) -> bool:
+    """Return True for an error about the wish to have tokens told as ids."""
+    return b"return_tokens_as_token_ids" in body
+
+
 def highest_allowed(body: bytes, below: int) -> int | None:
     """Return how many log probabilities the engine allows, where its error says so.
 

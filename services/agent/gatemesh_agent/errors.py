@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from gatemesh_agent.shield import Withheld
+from gatemesh_agent.wishes import Wish
 from gatemesh_common.errors import GatemeshError
 
 Cause = Literal["draining", "unreachable", "broken"]
@@ -38,13 +40,21 @@ class NanRefusedError(GatemeshError):
     """The engine refused only because log probabilities were added, and they are NaN."""
 
 
-class LogprobsRefusedError(GatemeshError):
-    """The engine refused the log probabilities that were added, for another reason than NaN."""
+class WishRefusedError(GatemeshError):
+    """The engine refused what was added to the request, for another reason than NaN."""
 
-    def __init__(self, allowed: int | None) -> None:
-        super().__init__("log probabilities are refused")
-        self.allowed = allowed
-        """How many the engine says it allows; None when it may mind something else."""
+    def __init__(self, lesser: Wish) -> None:
+        super().__init__("what was added is refused")
+        self.lesser = lesser
+        """What to add instead."""
+
+
+class UnfitAnswerError(GatemeshError):
+    """The answer is bad and not for the client, as long as there is another."""
+
+    def __init__(self, withheld: Withheld) -> None:
+        super().__init__(withheld.reason)
+        self.withheld = withheld
 
 
 class ClientGoneError(GatemeshError):

@@ -3,33 +3,43 @@
 import time
 from dataclasses import dataclass, field, replace
 
-from gatemesh_agent.answers import no_instance, stream_broken, upstream_failed, upstream_silent
+from gatemesh_agent.after import After, Answered
+from gatemesh_agent.answers import (
+    answers_unfit,
+    no_instance,
+    stream_broken,
+    upstream_failed,
+    upstream_silent,
+)
+from gatemesh_agent.attribution import ClientRequest, Finding, Told, finding_of, request_key
 from gatemesh_agent.client import Client
 from gatemesh_agent.engine_errors import (
     INTERNAL_ERROR,
     drain_refused,
     engine_died,
-    highest_allowed,
-    names_logprobs,
     opens_with_error,
 )
 from gatemesh_agent.errors import (
     InstanceFailedError,
     InstanceSilentError,
-    LogprobsRefusedError,
     NanRefusedError,
     StreamBrokenError,
+    UnfitAnswerError,
+    WishRefusedError,
 )
-from gatemesh_agent.judging import AnswerJudge, Judging
-from gatemesh_agent.metrics import FIRST_BYTE_SECONDS, STREAMS_BROKEN
-from gatemesh_agent.reporting import Life, Origin, Reporter
-from gatemesh_agent.requests import Asked, Route, with_logprobs
+from gatemesh_agent.filtering import answer_flagged, request_flagged
+from gatemesh_agent.judging import AnswerJudge, Exchange, Judging
+from gatemesh_agent.metrics import FIRST_BYTE_SECONDS, FLAGGED, STREAMS_BROKEN, UNFIT
+from gatemesh_agent.reporting import Life, Reporter
+from gatemesh_agent.requests import Route
 from gatemesh_agent.routing import Router
-from gatemesh_agent.stream import GuardedStream, cut_whole
-from gatemesh_agent.stripping import LogprobsCut, part
+from gatemesh_agent.shield import Shield, Withheld, least_bad, worst
+from gatemesh_agent.stream import GuardedStream, announces_only, cut_whole, parse_plain
+from gatemesh_agent.strippers import Stripper, stripper_of
 from gatemesh_agent.under_way import under_way
-from gatemesh_agent.upstream import Order, Reply, Upstream
-from gatemesh_common.messages import RoutedInstance
+from gatemesh_agent.upstream import Reply, Upstream
+from gatemesh_agent.wishes import NOTHING, Wish, Wishes
+from gatemesh_common.messages import Reason, RoutedInstance
 
 OK = 200
 BAD_REQUEST = 400
@@ -42,24 +52,28 @@ class Bounds:
 
     pool: str
     reroutes: int
-    top_logprobs: int
     max_answer_bytes: int
     max_event_bytes: int
+    shield: Shield
 
 
 @dataclass(slots=True)
 class Case:
     """One guarded request and what has become of it so far."""
 
-    asked: Asked
-    origin: Origin
-    order: Order
+    request: ClientRequest
     client: Client
     begun_s: float
+    wants_shadow: bool = False
+    """True when the client asked for its answer to be compared."""
     tried: list[str] = field(default_factory=list)
     failures: list[tuple[InstanceFailedError, Life]] = field(default_factory=list)
     last_resort: RoutedInstance | None = None
     """An instance whose log probabilities are NaN: it can still answer without them."""
+    withheld: list[Withheld] = field(default_factory=list)
+    """Answers that were bad, in shield mode."""
+    key: str | None = None
+    """Set once an instance failed this request: what others make of it is evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +83,15 @@ class Attempt:
     case: Case
     instance: RoutedInstance
     life: Life
-    count: int
-    """Log probabilities asked beside what the client asked; 0 when nothing is added."""
+    wish: Wish
     is_last: bool = False
     """True when nobody else is left: the client gets whatever comes."""
+
+    def exchange(self, *, streamed: bool, retried: bool) -> Exchange:
+        """Return what judging needs to know."""
+        case = self.case
+        follows = case.key is not None
+        return Exchange(case.request, self.life, streamed, self.wish.count, retried, follows)
 
 
 class Guard:
@@ -80,18 +99,22 @@ class Guard:
 
     def __init__(
         self,
+        *,
         router: Router,
         upstream: Upstream,
         judging: Judging,
         reporter: Reporter,
+        wishes: Wishes,
+        after: After,
         bounds: Bounds,
     ) -> None:
         self._router = router
         self._upstream = upstream
         self._judging = judging
         self._reporter = reporter
+        self._wishes = wishes
+        self._after = after
         self._bounds = bounds
-        self._allowed: dict[Life, int] = {}
 
     async def serve(self, case: Case) -> None:
         """Answer a request by the first instance that can, or say why none could.
@@ -99,10 +122,21 @@ class Guard:
         Raises:
             ClientGoneError: the client left before its answer ended.
         """
+        if await self._refused(case):
+            return
         while (instance := self._next(case)) is not None:
             if await self._try(case, instance):
                 return
         await self._give_up(case)
+
+    async def _refused(self, case: Case) -> bool:
+        """Refuse what a plugged-in gate flags, in shield mode; True when no engine is to see it."""
+        flagged = self._judging.flags(case.request.asked) if self._bounds.shield.is_up else None
+        if flagged is None:
+            return False
+        FLAGGED.labels(gate=flagged.name, stage="request").inc()
+        await case.client.fail(BAD_REQUEST, request_flagged(flagged.name))
+        return True
 
     def _next(self, case: Case) -> RoutedInstance | None:
         if len(case.tried) > self._bounds.reroutes:
@@ -115,12 +149,19 @@ class Guard:
         case.tried.append(instance.instance_id)
         try:
             with under_way(self._router, instance.instance_id):
-                await self._ask(Attempt(case, instance, life, self._count(case, life)))
+                wish = self._wishes.of(case.request.asked, life)
+                await self._ask(Attempt(case, instance, life, wish))
         except InstanceFailedError as failure:
             self._note_failure(case, failure, life)
             return False
         except NanRefusedError:
             case.last_resort = instance
+            refusal = Withheld(instance.instance_id, hard=True, reason=Reason.NAN_LOGITS)
+            case.withheld.append(refusal)
+            return False
+        except UnfitAnswerError as unfit:
+            case.withheld.append(unfit.withheld)
+            UNFIT.labels(fate="withheld").inc()
             return False
         except InstanceSilentError as silence:
             self._reporter.window(life).count_status(INTERNAL_ERROR)
@@ -128,11 +169,6 @@ class Guard:
             body = upstream_silent(instance.instance_id, silence.waited_s)
             await case.client.fail(504, body, instance.instance_id)
         return True
-
-    def _count(self, case: Case, life: Life) -> int:
-        if not case.asked.may_add:
-            return 0
-        return min(self._bounds.top_logprobs, self._allowed.get(life, self._bounds.top_logprobs))
 
     def _note_failure(self, case: Case, failure: InstanceFailedError, life: Life) -> None:
         self._reporter.window(life).count_status(INTERNAL_ERROR)
@@ -143,10 +179,13 @@ class Guard:
     def _settle_failures(self, case: Case, rerouted_to: str | None) -> None:
         failures, case.failures = case.failures, []
         for failure, life in failures:
-            self._reporter.reject(failure, case.origin, life, rerouted_to)
+            self._reporter.reject(failure, case.request.origin, life, rerouted_to)
 
     async def _give_up(self, case: Case) -> None:
         """No instance is left that could answer as asked."""
+        if self._bounds.shield.is_up and case.withheld:
+            await self._give_least_bad(case)
+            return
         if case.last_resort is not None and await self._try_plain(case, case.last_resort):
             return
         failures = list(case.failures)
@@ -156,15 +195,34 @@ class Guard:
             body = upstream_failed(life.instance_id, failure.what)
             await case.client.fail(502, body, life.instance_id)
         else:
-            self._reporter.reject_all(case.origin)
+            self._reporter.reject_all(case.request.origin)
             await case.client.fail(503, no_instance(self._bounds.pool), Retry_After="1")
+
+    async def _give_least_bad(self, case: Case) -> None:
+        """Every answer was objected to: one that is not proven bad passes, and says so."""
+        answer, client = least_bad(case.withheld), case.client
+        self._settle_failures(case, answer.instance_id if answer else None)
+        if answer is None or answer.body is None:
+            UNFIT.labels(fate="refused").inc()
+            first = case.withheld[0]
+            body = answers_unfit(first.reason, len(case.withheld))
+            await client.fail(502, body, first.instance_id)
+            return
+        UNFIT.labels(fate="passed").inc()
+        headers, size = answer.headers or {}, len(answer.body)
+        await client.begin(
+            *(answer.status, answer.http_reason, headers, answer.instance_id, size),
+            X_Gatemesh_Unfit=answer.reason,
+        )
+        await client.write(answer.body)
+        await client.end()
 
     async def _try_plain(self, case: Case, instance: RoutedInstance) -> bool:
         """Ask as the client asked, without log probabilities; True when that gave an answer."""
         life = Life.of(instance, self._router.view.version)
         try:
             with under_way(self._router, instance.instance_id):
-                await self._ask(Attempt(case, instance, life, 0, is_last=True))
+                await self._ask(Attempt(case, instance, life, NOTHING, is_last=True))
         except (InstanceFailedError, InstanceSilentError) as failure:
             broken = InstanceFailedError("broken", str(failure))
             self._note_failure(case, broken, life)
@@ -175,15 +233,12 @@ class Guard:
         while True:
             try:
                 return await self._exchange(attempt)
-            except LogprobsRefusedError as refusal:
-                attempt = replace(attempt, count=refusal.allowed or 0)
-                if refusal.allowed is not None:
-                    self._allowed[attempt.life] = attempt.count
+            except WishRefusedError as refusal:
+                attempt = replace(attempt, wish=refusal.lesser)
 
     async def _exchange(self, attempt: Attempt) -> None:
-        case = attempt.case
-        body = with_logprobs(case.asked, attempt.count) if attempt.count else case.asked.raw
-        order = replace(case.order, body=body)
+        request = attempt.case.request
+        order = replace(request.order, body=attempt.wish.body(request.asked))
         async with self._upstream.ask(attempt.instance.base_url, order) as reply:
             first = await reply.first()
             if reply.is_stream and reply.status == OK:
@@ -202,12 +257,45 @@ class Guard:
         await client.begin(reply.status, reply.response.reason, headers, instance_id, length)
 
     def _judge(self, attempt: Attempt, *, streamed: bool) -> AnswerJudge:
-        case = attempt.case
-        return self._judging.begin(
-            case.asked, case.origin, attempt.life, attempt.count, streamed=streamed
+        retried = self._bounds.shield.is_up and not streamed and not attempt.is_last
+        return self._judging.begin(attempt.exchange(streamed=streamed, retried=retried))
+
+    def _hear(self, attempt: Attempt, judge: AnswerJudge) -> None:
+        """Note what this instance made of the request: evidence where another one failed it."""
+        case, finding = attempt.case, finding_of(judge.failures)
+        if case.key is not None and not judge.given_up:
+            self._after.hear(case.key, attempt.life, Told(finding, judge.judged))
+        elif finding is not Finding.CLEAN:
+            self._mark(case)
+
+    def _tell(self, attempt: Attempt, judge: AnswerJudge, *, streamed: bool) -> None:
+        """Hand a judged answer to those who read answers afterwards."""
+        case, failures = attempt.case, tuple(judge.failures)
+        self._after.answered(
+            Answered(case.request, attempt.life, judge.first, failures, streamed, case.wants_shadow)
         )
 
+    def _mark(self, case: Case) -> None:
+        case.key = request_key(case.request.asked, case.request.order.path)
+
+    async def _opening(self, attempt: Attempt, reply: Reply, first: bytes) -> bytes:
+        """Return the beginning of a stream, as far as it proves that there is an answer."""
+        data = first
+        try:
+            while announces_only(attempt.case.request.asked.route, data):
+                more = await reply.more()
+                if not more:
+                    break
+                data += more
+        except StreamBrokenError as broken:
+            if attempt.wish.count:
+                # So an engine refuses log probabilities whose stream it has begun to announce.
+                raise WishRefusedError(NOTHING) from broken
+            raise InstanceFailedError("broken", f"{broken.what} within its answer") from broken
+        return data
+
     async def _stream(self, attempt: Attempt, reply: Reply, first: bytes) -> None:
+        first = await self._opening(attempt, reply, first)
         if opens_with_error(first):
             died = engine_died(INTERNAL_ERROR, first)
             self._check(attempt, INTERNAL_ERROR if died else BAD_REQUEST, first)
@@ -219,16 +307,20 @@ class Guard:
             except StreamBrokenError as broken:
                 STREAMS_BROKEN.inc()
                 self._reporter.window(attempt.life).server_errors += 1
-                await client.write(stream_broken(attempt.instance.instance_id, broken.what))
+                route, instance_id = attempt.case.request.asked.route, attempt.instance.instance_id
+                await client.write(stream_broken(route, instance_id, broken.what))
+        self._hear(attempt, judge)
         await client.end()
+        self._tell(attempt, judge, streamed=True)
 
     def _guarded(self, attempt: Attempt, judge: AnswerJudge) -> GuardedStream:
-        asked = attempt.case.asked
+        asked = attempt.case.request.asked
         return GuardedStream(
             judge,
-            added=attempt.count > 0,
+            added=attempt.wish.count > 0,
             drops_bare=asked.route is Route.CHAT and not asked.keeps_bare_events,
             limit_bytes=self._bounds.max_event_bytes,
+            stripper=stripper_of(asked.route),
         )
 
     async def _whole(self, attempt: Attempt, reply: Reply, first: bytes) -> None:
@@ -242,23 +334,56 @@ class Guard:
             await self._forward_large(attempt, reply, body)
             return
         self._check(attempt, reply.status, body)
-        if reply.status == OK:
-            with self._judge(attempt, streamed=False) as judge:
-                body = judged_whole(body, judge, reply, added=attempt.count > 0)
+        if reply.status != OK:
+            await self._give(attempt, reply, body)
+            return
+        with self._judge(attempt, streamed=False) as judge:
+            stripper = stripper_of(attempt.case.request.asked.route)
+            body = judged_whole(body, judge, reply, stripper if attempt.wish.count else None)
+        self._hear(attempt, judge)
+        if judge.flagged and self._bounds.shield.is_up:
+            FLAGGED.labels(gate=judge.flagged[0].name, stage="answer").inc()
+            body = answer_flagged(attempt.case.request.asked.route, body)
+        try:
+            self._withhold(attempt, judge, reply, body)
+            await self._give(attempt, reply, body)
+        finally:
+            self._tell(attempt, judge, streamed=False)
+
+    async def _give(self, attempt: Attempt, reply: Reply, body: bytes) -> None:
+        """Send the client a whole answer."""
         await self._begin(attempt, reply, len(body))
         client = attempt.case.client
         await client.write(body)
         await client.end()
 
+    def _withhold(self, attempt: Attempt, judge: AnswerJudge, reply: Reply, body: bytes) -> None:
+        """Raise where a bad answer is not for the client."""
+        if attempt.is_last or not self._bounds.shield.withholds(judge.failures):
+            return
+        self._reporter.window(attempt.life).count_status(reply.status)
+        found, response = worst(judge.failures), reply.response
+        raise UnfitAnswerError(
+            Withheld(
+                instance_id=attempt.instance.instance_id,
+                hard=found.hard,
+                reason=found.reason,
+                status=reply.status,
+                http_reason=response.reason,
+                headers=response.headers,
+                body=body,
+            )
+        )
+
     async def _forward_large(self, attempt: Attempt, reply: Reply, begun: bytes) -> None:
         """Forward an answer that is too large to hold, without what was added."""
-        cut = LogprobsCut()
+        cut = stripper_of(attempt.case.request.asked.route).open_cut()
         client = attempt.case.client
         await self._begin(attempt, reply, None)
         data = begun
         try:
             while data:
-                await client.write(cut.feed(data) if attempt.count else data)
+                await client.write(cut.feed(data) if attempt.wish.count else data)
                 data = await reply.more()
         except StreamBrokenError:
             STREAMS_BROKEN.inc()
@@ -269,16 +394,22 @@ class Guard:
 
     def _check(self, attempt: Attempt, status: int, body: bytes) -> None:
         """Raise what an engine's error means, where it is not the client's to see."""
-        case = attempt.case
         if status in CLIENT_ERRORS and not attempt.is_last:
-            if self._judging.take_refusal(status, body, case.origin, attempt.life):
-                raise NanRefusedError
-            if attempt.count and names_logprobs(body):
-                raise LogprobsRefusedError(highest_allowed(body, below=attempt.count))
+            self._check_refusal(attempt, status, body)
         if drain_refused(status, body):
             raise InstanceFailedError("draining", "is being stopped")
         if engine_died(status, body) and self._router.is_out(attempt.instance.instance_id):
             raise InstanceFailedError("draining", "was stopped under the request")
+
+    def _check_refusal(self, attempt: Attempt, status: int, body: bytes) -> None:
+        exchange = attempt.exchange(streamed=False, retried=True)
+        if self._judging.take_refusal(status, body, exchange):
+            if attempt.case.key is None:
+                self._mark(attempt.case)
+            raise NanRefusedError
+        lesser = self._wishes.lessened(attempt.wish, attempt.life, body)
+        if lesser is not None:
+            raise WishRefusedError(lesser)
 
 
 async def pump(reply: Reply, first: bytes, guarded: GuardedStream, client: Client) -> None:
@@ -299,15 +430,21 @@ async def pump(reply: Reply, first: bytes, guarded: GuardedStream, client: Clien
         await client.write(rest)
 
 
-def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, *, added: bool) -> bytes:
-    """Judge an answer that is not streamed; return what the client gets."""
+def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, stripper: Stripper | None) -> bytes:
+    """Judge an answer that is not streamed; return what the client gets.
+
+    Without a stripper nothing was added to the request.
+    """
     if not reply.is_plain_json:
         judge.give_up("unreadable")
         return body
     try:
-        parted = part(body)
+        if stripper is None:
+            judge.take_event(parse_plain(body, 0))
+            return body
+        parted = stripper.part(body, 0)
     except (ValueError, RecursionError):
         judge.give_up("unreadable")
-        return cut_whole(body) if added else body
+        return cut_whole(body, stripper) if stripper else body
     judge.take_event(parted.fields)
-    return parted.rest if added else body
+    return parted.rest

@@ -23,6 +23,11 @@ REQUEST_ID = "X-Request-Id"
 INSTANCE = "X-Gatemesh-Instance"
 """Response header that names the instance which answered."""
 
+UNFIT = "X-Gatemesh-Unfit"
+"""Response header that names the reason for which every instance's answer was objected to."""
+SHADOW = "X-Gatemesh-Shadow"
+"""Request header of a client that wants its answer compared: `always`."""
+
 REQUEST_ID_FORM = re.compile(r"[\x21-\x7e]{1,200}")
 
 

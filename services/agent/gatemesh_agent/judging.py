@@ -1,21 +1,25 @@
 """Judges answers choice by choice while they come in; a proven failure is reported at once."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from gatemesh_agent.attribution import Accusation, ClientRequest
+from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.reading import CallParts, Reading, read_choice
-from gatemesh_agent.reporting import Life, Origin, Reporter
+from gatemesh_agent.reading import CallParts, Part, Reading
+from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
-from gatemesh_agent.stripping import choices_of
+from gatemesh_agent.transcript import Transcript
 from gatemesh_common.clock import Clock
-from gatemesh_common.messages import CheckLevel, Outcome, Reason
+from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Reason
 
 MOST_CHOICES = 1024
 CUT_BY_LIMIT = "length"
@@ -49,6 +53,13 @@ class Chain(Protocol):
 class Report(Protocol):
     """Where judgements go."""
 
+    failures: list[Judgement]
+    """Those that were failures, so far."""
+    judged: set[CheckLevel]
+    """Gates that have passed or failed a choice."""
+    flagged: list[Judgement]
+    """Failures by plugged-in gates, so far."""
+
     def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
         """Take in what a gate concluded."""
 
@@ -62,7 +73,15 @@ class Report(Protocol):
 class ChoiceJudge:
     """Follows one choice of one answer; concludes once for each gate."""
 
-    def __init__(self, index: int, chain: Chain, report: Report, clock: Clock) -> None:
+    def __init__(
+        self,
+        index: int,
+        chain: Chain,
+        report: Report,
+        clock: Clock,
+        transcript: Transcript | None = None,
+    ) -> None:
+        self._transcript = transcript
         self._index = index
         self._chain = chain
         self._report = report
@@ -78,6 +97,8 @@ class ChoiceJudge:
         self._tokens += count
         self._report.count_tokens(count)
         self._other_output |= reading.other_output or bool(reading.calls)
+        if self._transcript is not None:
+            self._transcript.take(reading)
         if reading.calls:
             self._calls.add(reading.calls)
         if reading.text:
@@ -87,6 +108,8 @@ class ChoiceJudge:
 
     def finish(self, reason: str | None) -> None:
         """Conclude every gate; `None` says that the answer was cut short."""
+        if self._transcript is not None and reason is not None:
+            self._transcript.end(reason, self._calls)
         if self._open:
             whole = reason if self._calls.complete else None
             # Calls that the token limit cut off are torn without being damaged.
@@ -130,13 +153,20 @@ class AnswerJudge:
         report: Report,
         clock: Clock,
         top_logprobs: int | None = None,
+        read: Reader = read_choices,
     ) -> None:
         self._open_chain = open_chain
+        self._read = read
         self._report = report
         self._clock = clock
         self._top_logprobs = top_logprobs
         self._choices: dict[int, ChoiceJudge] = {}
-        self._given_up = False
+        self.given_up = False
+        """True when the answer passes unjudged from some place on."""
+        self.progress = 0
+        """Grows with each event that brings the answer on."""
+        self.first = Transcript()
+        """What the first choice said."""
 
     def __enter__(self) -> Self:
         return self
@@ -151,16 +181,32 @@ class AnswerJudge:
 
     def take_event(self, fields: dict[str, Any]) -> None:
         """Judge one streamed event, or a whole answer: both carry choices."""
-        if self._given_up:
+        if self.given_up:
             return
-        for choice in choices_of(fields):
-            self._take_choice(choice)
+        for part in self._read(fields, self._top_logprobs):
+            self.progress += 1
+            self._take_part(part)
+
+    @property
+    def failures(self) -> list[Judgement]:
+        """What the gates hold against the answer so far."""
+        return self._report.failures
+
+    @property
+    def judged(self) -> frozenset[CheckLevel]:
+        """The gates that did not skip it."""
+        return frozenset(self._report.judged)
+
+    @property
+    def flagged(self) -> list[Judgement]:
+        """What plugged-in gates hold against the answer so far."""
+        return self._report.flagged
 
     def give_up(self, why: str) -> None:
         """Judge no further; what is not concluded is skipped for this reason."""
-        if self._given_up:
+        if self.given_up:
             return
-        self._given_up = True
+        self.given_up = True
         if not self._choices:
             self._choices[0] = self._new(0)
         for judge in self._choices.values():
@@ -171,45 +217,84 @@ class AnswerJudge:
         for judge in self._choices.values():
             judge.finish(None)
 
-    def _take_choice(self, choice: dict[str, Any]) -> None:
-        index = choice.get("index", 0)
-        if not isinstance(index, int) or index < 0:
-            return
-        judge = self._choices.get(index)
+    def _take_part(self, part: Part) -> None:
+        judge = self._choices.get(part.choice)
         if judge is None:
             if len(self._choices) >= MOST_CHOICES:
                 return
-            judge = self._choices[index] = self._new(index)
-        judge.feed(read_choice(choice, self._top_logprobs))
-        reason = choice.get("finish_reason")
-        if isinstance(reason, str):
-            judge.finish(reason)
+            judge = self._choices[part.choice] = self._new(part.choice)
+        judge.feed(part.reading)
+        if part.finish_reason is not None:
+            judge.finish(part.finish_reason)
 
     def _new(self, index: int) -> ChoiceJudge:
-        return ChoiceJudge(index, self._open_chain(), self._report, self._clock)
+        transcript = None if index else self.first
+        return ChoiceJudge(index, self._open_chain(), self._report, self._clock, transcript)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One client's request at one life of one instance."""
+
+    request: ClientRequest
+    life: Life
+    streamed: bool
+    wished: int = 0
+    """Log probabilities per token that were added."""
+    retried: bool = False
+    """True when a bad answer is withheld and the request asked elsewhere."""
+    follows: bool = False
+    """True when an instance failed this very request before."""
 
 
 class TrafficReport:
     """Reports what is concluded about one client's answer."""
 
-    def __init__(self, reporter: Reporter, origin: Origin, life: Life, *, streamed: bool) -> None:
+    def __init__(
+        self, reporter: Reporter, accuse: Callable[[Accusation], None], exchange: Exchange
+    ) -> None:
         self._reporter = reporter
-        self._origin = origin
-        self._life = life
-        self._streamed = streamed
+        self._accuse = accuse
+        self._exchange = exchange
+        self.failures: list[Judgement] = []
+        self.flagged: list[Judgement] = []
+        self.judged: set[CheckLevel] = set()
 
     def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
-        """Count it, and publish a failure."""
-        told = {"stream": self._streamed, **details}
-        self._reporter.conclude(judgement, choice, self._origin, self._life, told)
+        """Count it, and have a failure reported."""
+        exchange = self._exchange
+        note_judged(self.judged, judgement)
+        self._reporter.count(judgement, exchange.life)
+        if judgement.outcome is not Outcome.FAILED:
+            return
+        told = {"stream": exchange.streamed, **details}
+        origin = exchange.request.origin
+        verdict = self._reporter.verdict(judgement, choice, origin, exchange.life, told)
+        if judgement.gate is CheckLevel.PLUGIN:
+            # What was said is at fault, not who said it: nobody else is asked about it.
+            self.flagged.append(judgement)
+            attributed = {"attribution": Attribution.REQUEST}
+            self._reporter.publish(verdict.model_copy(update=attributed))
+            return
+        self.failures.append(judgement)
+        self._accuse(
+            Accusation(
+                verdict=verdict,
+                request=exchange.request,
+                life=exchange.life,
+                tokens=int(details.get("tokens", 0)),
+                retried=exchange.retried,
+                follows=exchange.follows,
+            )
+        )
 
     def skip(self, level: CheckLevel, why: str) -> None:
         """Count it."""
-        self._reporter.skip(level, why, self._life)
+        self._reporter.skip(level, why, self._exchange.life)
 
     def count_tokens(self, count: int) -> None:
         """Count them."""
-        self._reporter.window(self._life).tokens += count
+        self._reporter.window(self._exchange.life).tokens += count
 
 
 class Collected:
@@ -217,9 +302,12 @@ class Collected:
 
     def __init__(self) -> None:
         self.failures: list[Judgement] = []
+        self.flagged: list[Judgement] = []
+        self.judged: set[CheckLevel] = set()
 
     def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
         """Keep a failure."""
+        note_judged(self.judged, judgement)
         if judgement.outcome is Outcome.FAILED:
             self.failures.append(judgement)
 
@@ -230,45 +318,79 @@ class Collected:
         """Probes are not traffic."""
 
 
+def note_judged(judged: set[CheckLevel], judgement: Judgement) -> None:
+    """Note the gate of a judgement that is none of a skip."""
+    if judgement.outcome is not Outcome.SKIPPED:
+        judged.add(judgement.gate)
+
+
 class Judging:
     """Opens a judge for each answer."""
 
     def __init__(
-        self, reporter: Reporter, clock: Clock, vocab_size: Callable[[str], int | None]
+        self,
+        reporter: Reporter,
+        clock: Clock,
+        vocab_size: Callable[[str], int | None],
+        plugs: Plugs | None = None,
     ) -> None:
+        self._plugs = plugs
         self._reporter = reporter
         self._clock = clock
         self._vocab_size = vocab_size
+        self.accuse: Callable[[Accusation], None] = report_at_once(reporter)
+        """Where failures of clients' answers go."""
 
-    def begin(
-        self, asked: Asked, origin: Origin, life: Life, top_logprobs: int, *, streamed: bool
-    ) -> AnswerJudge:
+    def begin(self, exchange: Exchange) -> AnswerJudge:
         """Return the judge of an answer to a client."""
-        report = TrafficReport(self._reporter, origin, life, streamed=streamed)
-        return self._open(asked, report, top_logprobs)
+        report = TrafficReport(self._reporter, self.accuse, exchange)
+        return self._open(exchange.request.asked, report, exchange.wished, self._plugs)
 
     def failures_of(
         self, asked: Asked, fields: dict[str, Any], top_logprobs: int
     ) -> list[Judgement]:
         """Return what the gates hold against a whole answer."""
-        collected = Collected()
-        with self._open(asked, collected, top_logprobs) as judge:
-            judge.take_event(fields)
-        return collected.failures
+        return self.judged(asked, fields, top_logprobs).failures
 
-    def take_refusal(self, status: int, body: bytes, origin: Origin, life: Life) -> bool:
+    def judged(self, asked: Asked, fields: dict[str, Any], top_logprobs: int) -> AnswerJudge:
+        """Return the judge of a whole answer that is no client's; nothing of it is reported."""
+        with self._open(asked, Collected(), top_logprobs) as judge:
+            judge.take_event(fields)
+        return judge
+
+    def flags(self, asked: Asked) -> Judgement | None:
+        """Return what a plugged-in gate holds against the request itself; None lets it pass."""
+        if self._plugs is None:
+            return None
+        body = asked.body or {}
+        return self._plugs.flags(body, context_of(body).prompt)
+
+    def take_refusal(self, status: int, body: bytes, exchange: Exchange) -> bool:
         """Report and return True when the engine refused because its figures are NaN."""
         if not is_nan_refusal(status, body):
             return False
-        details = {"stream": False, "tokens": 0, "status": status, **proof_of(self._clock())}
-        self._reporter.conclude(NAN_REFUSAL, 0, origin, life, details)
+        details = {"tokens": 0, "status": status, **proof_of(self._clock())}
+        TrafficReport(self._reporter, self.accuse, exchange).conclude(0, NAN_REFUSAL, details)
         return True
 
-    def _open(self, asked: Asked, report: Report, top_logprobs: int) -> AnswerJudge:
+    def _open(
+        self, asked: Asked, report: Report, top_logprobs: int, plugs: Plugs | None = None
+    ) -> AnswerJudge:
         body = asked.body or {}
         context = context_of(body)
         vocab_size = self._vocab_size(str(body.get("model", "")))
         wished = top_logprobs or asked.own_count
         return AnswerJudge(
-            lambda: GateChain(context, vocab_size), report, self._clock, wished or None
+            lambda: GateChain(
+                context, vocab_size, plugged=plugs.open(body, context.prompt) if plugs else None
+            ),
+            report,
+            self._clock,
+            wished or None,
+            READERS[asked.route],
         )
+
+
+def report_at_once(reporter: Reporter) -> Callable[[Accusation], None]:
+    """Return what reports each failure without a second opinion."""
+    return lambda accusation: reporter.publish(accusation.verdict)

@@ -14,6 +14,22 @@ FIRST_BYTE_SECONDS = Histogram(
 JUDGED = Counter(
     "gatemesh_agent_judged_total", "Choices that a gate judged.", ["gate", "outcome", "reason"]
 )
+PLUGGED_SECONDS = Histogram(
+    "gatemesh_agent_plugged_seconds",
+    "Time that a plugged-in gate took of one choice, all of it together.",
+    ["gate"],
+    buckets=(0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
+)
+PLUGGED_FAULTS = Counter(
+    "gatemesh_agent_plugged_faults_total",
+    "Choices for which a plugged-in gate was switched off because it raised.",
+    ["gate", "error"],
+)
+FLAGGED = Counter(
+    "gatemesh_agent_flagged_total",
+    "Requests and answers that a plugged-in gate kept from going on, in shield mode.",
+    ["gate", "stage"],
+)
 UNGUARDED = Counter(
     "gatemesh_agent_unguarded_total", "Answers that no gate looked at, by why.", ["why"]
 )
@@ -41,3 +57,21 @@ SPOOL_REFUSED = Counter(
     ["error"],
 )
 SPOOL_FAULTS = Counter("gatemesh_agent_spool_faults_total", "Messages that the disk refused.")
+ATTRIBUTED = Counter(
+    "gatemesh_agent_attributed_total",
+    "Failures by whose fault they are, and how that was found out.",
+    ["attribution", "how"],
+)
+ATTRIBUTION_SECONDS = Histogram(
+    "gatemesh_agent_attribution_seconds",
+    "Time for which a verdict was withheld for a second opinion.",
+    buckets=(0.001, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 10),
+)
+SECOND_TRIES = Counter(
+    "gatemesh_agent_second_tries_total", "Second tries off the client's path.", ["outcome"]
+)
+UNFIT = Counter(
+    "gatemesh_agent_unfit_total",
+    "Bad answers in shield mode, by what became of them.",
+    ["fate"],
+)

@@ -8,29 +8,39 @@ from collections.abc import Callable
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from gatemesh_agent.answers import error_body, too_large
+from gatemesh_agent.answers import error_body, shape_of, too_large
+from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.client import Client, allow_body, read_body
 from gatemesh_agent.errors import ClientGoneError
 from gatemesh_agent.guarded import Case, Guard
-from gatemesh_agent.headers import REQUEST_ID, passing, usable_request_id, usable_traceparent
-from gatemesh_agent.metrics import CLIENTS_GONE, REQUESTS, UNGUARDED
+from gatemesh_agent.headers import (
+    REQUEST_ID,
+    SHADOW,
+    passing,
+    usable_request_id,
+    usable_traceparent,
+)
+from gatemesh_agent.metrics import CLIENTS_GONE, REQUESTS
 from gatemesh_agent.relay import Passage, Relay
 from gatemesh_agent.reporting import Origin
 from gatemesh_agent.requests import (
+    ANY_SHAPE,
     Asked,
     Route,
     decoding_of,
     generates,
+    in_background,
     prompt_fingerprint,
     route_of,
     tenant_of,
     understand,
+    understand_any,
 )
 from gatemesh_agent.upstream import Order
 
 log = logging.getLogger(__name__)
 
-NEVER_FORWARDED = (hdrs.HOST, hdrs.EXPECT)
+NEVER_FORWARDED = (hdrs.HOST, hdrs.EXPECT, SHADOW)
 
 
 class Proxy:
@@ -58,7 +68,8 @@ class Proxy:
         path = request.raw_path.partition("?")[0]
         route = route_of(request.method, path)
         own_id = self._new_id()
-        client = Client(request, request.headers.get(REQUEST_ID) or own_id, self._stall_s)
+        shape = shape_of(route)
+        client = Client(request, request.headers.get(REQUEST_ID) or own_id, self._stall_s, shape)
         try:
             await self._serve(request, client, route, own_id)
         except (ClientGoneError, asyncio.CancelledError) as gone:
@@ -75,10 +86,10 @@ class Proxy:
         if not request.raw_path.startswith("/"):
             body = error_body(400, "BadRequestError", "the request target must be a path")
             await client.fail(400, body)
-        elif route is None:
-            await self._pass_on(request, client, own_id)
-        else:
+        elif route is not None or is_of_any_shape(request):
             await self._guarded(request, client, route, own_id)
+        else:
+            await self._pass_on(request, client, own_id)
 
     async def _pass_on(self, request: web.BaseRequest, client: Client, own_id: str) -> None:
         await allow_body(request)
@@ -86,27 +97,31 @@ class Proxy:
         path = request.raw_path.partition("?")[0]
         order = Order(request.method, request.raw_path, onward(request, client), body)
         origin = Origin(*ids_of(request, own_id))
-        passage = Passage(origin, order, client, generates(request.method, path))
+        why = "path" if generates(request.method, path) else None
+        passage = Passage(origin, order, client, why)
         await self._relay.serve(passage)
 
     async def _guarded(
-        self, request: web.BaseRequest, client: Client, route: Route, own_id: str
+        self, request: web.BaseRequest, client: Client, route: Route | None, own_id: str
     ) -> None:
+        """Judge what can be judged; a path that takes any body has no route of its own."""
         begun_s = time.monotonic()
         raw = await read_body(request, self._max_body_bytes)
         if raw is None:
             await client.fail(413, too_large(self._max_body_bytes), Connection="close")
             return
-        asked = understand(route, raw)
+        asked = understand_any(raw) if route is None else understand(route, raw)
         headers = onward(request, client, hdrs.CONTENT_LENGTH, hdrs.ACCEPT_ENCODING)
         order = Order(request.method, request.raw_path, headers, raw)
-        if asked.body is None or hdrs.CONTENT_ENCODING in request.headers:
-            UNGUARDED.labels(why="unreadable").inc()
-            passage = Passage(Origin(*ids_of(request, own_id)), order, client, generates=True)
+        why = why_unguarded(asked, request)
+        if asked is None or why is not None:
+            passage = Passage(Origin(*ids_of(request, own_id)), order, client, why)
             await self._relay.serve(passage)
             return
         origin = self._origin(request, asked, own_id)
-        await self._guard.serve(Case(asked, origin, order, client, begun_s))
+        wants_shadow = request.headers.get(SHADOW, "").strip().lower() == "always"
+        posed = ClientRequest(asked, origin, order)
+        await self._guard.serve(Case(posed, client, begun_s, wants_shadow))
 
     def _origin(self, request: web.BaseRequest, asked: Asked, own_id: str) -> Origin:
         body = asked.body or {}
@@ -118,6 +133,20 @@ class Proxy:
             prompt_fingerprint=prompt_fingerprint(body, self._hash_key),
             decoding=decoding_of(body),
         )
+
+
+def is_of_any_shape(request: web.BaseRequest) -> bool:
+    """Return True for a path that takes the body of any other one."""
+    return request.method == hdrs.METH_POST and request.raw_path.partition("?")[0] == ANY_SHAPE
+
+
+def why_unguarded(asked: Asked | None, request: web.BaseRequest) -> str | None:
+    """Return why the answer to a request for text cannot be judged; None when it can."""
+    if asked is None:
+        return "path"
+    if asked.body is None or hdrs.CONTENT_ENCODING in request.headers:
+        return "unreadable"
+    return "background" if in_background(asked.route, asked.body) else None
 
 
 def ids_of(request: web.BaseRequest, own_id: str) -> tuple[str, str | None]:

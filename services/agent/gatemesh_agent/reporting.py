@@ -50,7 +50,7 @@ class Life:
 
 
 class Reporter:
-    """Counts what gates conclude and hands failures and rejections to the spool."""
+    """Counts what gates conclude and hands verdicts and rejections to the spool."""
 
     def __init__(
         self,
@@ -74,24 +74,19 @@ class Reporter:
         """Count what a gate could not judge for a reason of the agent's own."""
         self._count(level, Outcome.SKIPPED, why, life)
 
-    def conclude(
-        self,
-        judgement: Judgement,
-        choice: int,
-        origin: Origin,
-        life: Life,
-        details: Mapping[str, Any],
-    ) -> None:
-        """Take in what a gate concluded: everything counts, a failure is published too."""
+    def count(self, judgement: Judgement, life: Life) -> None:
+        """Count what a gate concluded."""
         self._count(judgement.gate, judgement.outcome, judgement.reason, life)
-        if judgement.outcome is Outcome.FAILED:
-            self._put(self._verdict(judgement, choice, origin, life, details))
+
+    def publish(self, verdict: Verdict) -> None:
+        """Have a verdict published."""
+        self._put(verdict)
 
     def _count(self, level: CheckLevel, outcome: Outcome, reason: str, life: Life) -> None:
         self.window(life).count_gate(level, outcome, reason)
         JUDGED.labels(gate=level, outcome=outcome, reason=reason).inc()
 
-    def _verdict(
+    def verdict(
         self,
         judgement: Judgement,
         choice: int,
@@ -99,6 +94,7 @@ class Reporter:
         life: Life,
         details: Mapping[str, Any],
     ) -> Verdict:
+        """Return a judgement as it travels."""
         return Verdict(
             message_id=new_message_id(),
             timestamp=self._clock(),

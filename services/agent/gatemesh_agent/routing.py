@@ -97,6 +97,17 @@ class Router:
         good = [one for one in able if self.shunned_until.get(one.instance_id, 0.0) <= now]
         return choose(good or able, self.in_flight, self.rng)
 
+    def second(self, now: float, accused: str) -> RoutedInstance | None:
+        """Return an instance that can judge another: healthy, and not one that lately refused."""
+        able = [
+            one
+            for one in self.view.in_rotation()
+            if one.instance_id != accused
+            and one.state is InstanceState.HEALTHY
+            and self.shunned_until.get(one.instance_id, 0.0) <= now
+        ]
+        return choose(able, self.in_flight, self.rng)
+
     def shun(self, instance_id: str, now: float) -> None:
         """Prefer others for a while."""
         self.shunned_until[instance_id] = now + self.shun_s

@@ -11,9 +11,10 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from gatemesh_agent.guarded import Bounds, Guard
+from gatemesh_agent.guarding import Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.plugins import load_gates
 from gatemesh_agent.probes import Pace, Prober
 from gatemesh_agent.proxy import Proxy
 from gatemesh_agent.relay import Relay
@@ -44,6 +45,7 @@ class Agent:
     router: Router
     telemetry: Telemetry
     sender: Sender
+    guarding: Guarding
     prober: Prober
     feed: RoutingFeed
     proxy: Proxy
@@ -65,9 +67,10 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
     """Build an agent that routes by what it knew last; nothing runs yet.
 
     Raises:
-        SettingsError: the probe suite cannot be read.
+        SettingsError: the probe suite cannot be read, or a plugged-in gate cannot be had.
     """
     suite = load_suite(settings.probe_suite)
+    plugs = load_gates(settings.gates, settings.gate_settings, settings.pool)
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(open_session(settings))
         publisher = Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s)
@@ -78,8 +81,10 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         telemetry = Telemetry(settings.id, settings.pool, utc_now())
         reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
-        judging = Judging(reporter, utc_now, settings.vocab_size)
+        judging = Judging(reporter, utc_now, settings.vocab_size, plugs)
         upstream = Upstream(session, patience_of(settings))
+        guarding = build_guarding(settings, router, upstream, judging, reporter)
+        stack.push_async_callback(guarding.stop)
         prober = Prober(
             agent_id=settings.id,
             pool=settings.pool,
@@ -96,9 +101,10 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             router=router,
             telemetry=telemetry,
             sender=sender,
+            guarding=guarding,
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
-            proxy=build_proxy(settings, router, upstream, judging, reporter),
+            proxy=build_proxy(settings, router, upstream, guarding, reporter),
         )
 
 
@@ -117,19 +123,12 @@ def build_proxy(
     settings: AgentSettings,
     router: Router,
     upstream: Upstream,
-    judging: Judging,
+    guarding: Guarding,
     reporter: Reporter,
 ) -> Proxy:
     """Return the front door."""
-    bounds = Bounds(
-        pool=settings.pool,
-        reroutes=settings.reroutes,
-        top_logprobs=settings.top_logprobs,
-        max_answer_bytes=settings.max_answer_bytes,
-        max_event_bytes=settings.max_event_bytes,
-    )
     return Proxy(
-        guard=Guard(router, upstream, judging, reporter, bounds),
+        guard=guarding.guard,
         relay=Relay(router, upstream, reporter, settings.pool, settings.reroutes),
         hash_key=settings.hash_key,
         max_body_bytes=settings.max_body_bytes,

@@ -12,6 +12,9 @@ from gatemesh_common.settings import ServiceSettings
 Pairs = Annotated[dict[str, str], NoDecode]
 """Written `name=value,name=value`."""
 
+Names = Annotated[tuple[str, ...], NoDecode]
+"""Written `name,name`."""
+
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
@@ -32,6 +35,20 @@ def read_pairs(text: object) -> object:
             raise ValueError("a name comes twice")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def read_names(text: object) -> object:
+    """Read `name,name`; anything but text is returned as it is.
+
+    Raises:
+        ValueError: a name comes twice.
+    """
+    if not isinstance(text, str):
+        return text
+    names = tuple(filter(None, (part.strip() for part in text.split(","))))
+    if len(set(names)) != len(names):
+        raise ValueError("a name comes twice")
+    return names
 
 
 class AgentSettings(ServiceSettings):
@@ -105,6 +122,24 @@ class AgentSettings(ServiceSettings):
     pooled_idle_s: float = Field(default=3.0, gt=0, le=60)
     """Time an unused connection to an instance is kept; below the engine's own (vLLM: 5 s)."""
 
+    guard: Literal["observe", "shield"] = "observe"
+    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client."""
+
+    shield_on: Literal["any", "hard"] = "any"
+    """What `shield` withholds: `any` failed answer, or only those with `hard` proof."""
+
+    attribution_wait_s: float = Field(default=1.5, gt=0, le=60)
+    """Longest time for which hard proof is withheld for a second opinion."""
+
+    attribution_soft_wait_s: float = Field(default=10.0, gt=0, le=300)
+    """The same for soft evidence, which is in no hurry."""
+
+    attribution_parallel: int = Field(default=4, ge=0, le=64)
+    """Second tries under way at once; 0 asks for none."""
+
+    attribution_per_minute: int = Field(default=60, ge=0, le=10_000)
+    """Second tries begun in a minute; beyond it failures count as they are."""
+
     reroutes: int = Field(default=2, ge=0, le=10)
     """Other instances tried for a request that fails before its first byte."""
 
@@ -132,7 +167,18 @@ class AgentSettings(ServiceSettings):
     stop_grace_s: float = Field(default=30.0, ge=0, le=3600)
     """Time that running requests get after SIGTERM."""
 
-    @field_validator("instances", "vocab_sizes", mode="before")
+    gates: Names = ()
+    """Plugged-in gates to run, `name,name`, of those whose packages are installed; none without."""
+
+    gate_settings: Pairs = Field(default_factory=dict)
+    """Settings of those gates: `name.key=value,name.key=value`."""
+
+    @field_validator("gates", mode="before")
+    @classmethod
+    def _read_names(cls, text: object) -> object:
+        return read_names(text)
+
+    @field_validator("instances", "vocab_sizes", "gate_settings", mode="before")
     @classmethod
     def _read_pairs(cls, text: object) -> object:
         return read_pairs(text)

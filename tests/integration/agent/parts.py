@@ -38,6 +38,11 @@ class Setup:
         async with self.session.post(self.url + path, json=body, headers=headers) as response:
             return Got(response.status, response.headers, await response.read())
 
+    async def verdicts(self) -> list[Verdict]:
+        """Return what was concluded against engines, once it is known whose fault it is."""
+        await self.agent.guarding.opinions.settle()
+        return self.spooled(Verdict)
+
     def spooled(self, kind: type[M]) -> list[M]:
         """Return what waits in the spool, oldest first."""
         return spooled(spool_path(self.agent.settings), kind)

@@ -17,7 +17,7 @@ from tests.integration.agent.parts import (
     until,
 )
 
-from gatemesh_common.messages import CheckLevel, Reason, TelemetryWindow, Verdict
+from gatemesh_common.messages import Attribution, CheckLevel, Reason, TelemetryWindow, Verdict
 
 pytestmark = pytest.mark.integration
 
@@ -68,7 +68,7 @@ async def test_nan_never_reaches_a_client_as_400(
     await set_fault(engines["engine-0"], "nan")
     async with serving(settings_for(tmp_path, engines)) as setup:
         got = [await setup.post(CHAT, chat(**own)) for _ in range(8)]
-        found = setup.spooled(Verdict)
+        found = await setup.verdicts()
     assert {each.status for each in got} == {200}
     assert {each.headers["X-Gatemesh-Instance"] for each in got} == {"engine-1"}
     assert found
@@ -81,16 +81,17 @@ async def test_nan_never_reaches_a_client_as_400(
 async def test_nan_everywhere_is_answered_as_the_client_asked(
     tmp_path: Path, engines: dict[str, str]
 ) -> None:
-    """Without log probabilities a NaN engine says 200 and nothing; L1 sees that."""
+    """The verdict says that the request is at fault, once: another engine did as badly."""
     for address in engines.values():
         await set_fault(address, "nan")
     async with serving(settings_for(tmp_path, engines)) as setup:
         got = await setup.post(CHAT, chat())
-        found = setup.spooled(Verdict)
+        found = await setup.verdicts()
     assert got.status == 200
     assert json.loads(got.body)["choices"][0]["logprobs"] is None
-    assert {each.instance_id for each in found if each.check_level is CheckLevel.L3} == set(engines)
-    assert Reason.EMPTY in {each.reason for each in found if each.check_level is CheckLevel.L1}
+    assert [(each.check_level, each.attribution) for each in found] == [
+        (CheckLevel.L3, Attribution.REQUEST)
+    ]
 
 
 async def test_nan_within_a_stream_is_reported_before_it_ends(
@@ -101,7 +102,7 @@ async def test_nan_within_a_stream_is_reported_before_it_ends(
     await set_fault(address, "nan", after_tokens=3)
     async with serving(settings_for(tmp_path, {"engine-0": address})) as setup:
         got = await setup.post(CHAT, chat(stream=True), **{"X-Request-Id": "R1"})
-        found = [each for each in setup.spooled(Verdict) if each.check_level is CheckLevel.L3]
+        found = [each for each in await setup.verdicts() if each.check_level is CheckLevel.L3]
     assert b"null" in got.body
     assert len(found) == 1
     [verdict] = found
@@ -139,7 +140,7 @@ async def test_each_fault_is_named(  # noqa: PLR0917
     await set_fault(address, fault)
     async with serving(settings_for(tmp_path, {"engine-0": address})) as setup:
         await setup.post(CHAT, chat(stream=stream, max_tokens=200), Authorization="Bearer key")
-        found = setup.spooled(Verdict)
+        found = await setup.verdicts()
     assert (reason, hard) in {(each.reason, each.hard) for each in found}
     assert len({each.check_level for each in found}) == len(found)
     assert all(each.tenant and each.prompt_fingerprint for each in found)
@@ -152,7 +153,7 @@ async def test_every_choice_is_judged(tmp_path: Path, engines: dict[str, str]) -
     await set_fault(address, "replacement")
     async with serving(settings_for(tmp_path, {"engine-0": address})) as setup:
         await setup.post(CHAT, chat(stream=True, n=3, temperature=1, max_tokens=100))
-        found = [each for each in setup.spooled(Verdict) if each.check_level is CheckLevel.L1]
+        found = [each for each in await setup.verdicts() if each.check_level is CheckLevel.L1]
     assert sorted(each.choice for each in found) == [0, 1, 2]
 
 

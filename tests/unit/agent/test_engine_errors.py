@@ -7,6 +7,7 @@ from gatemesh_agent.engine_errors import (
     engine_died,
     highest_allowed,
     names_logprobs,
+    names_token_ids,
     opens_with_error,
 )
 
@@ -57,3 +58,9 @@ def test_the_engines_cap(body: bytes, below: int, allowed: int | None) -> None:
     """Asking again comes to an end."""
     assert highest_allowed(body, below) == allowed
     assert names_logprobs(body)
+
+
+def test_token_ids_may_be_minded() -> None:
+    """By an engine that takes only fields it knows."""
+    assert names_token_ids(b'{"error":{"message":"Unrecognized: return_tokens_as_token_ids"}}')
+    assert not names_token_ids(CAP)

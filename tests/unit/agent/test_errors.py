@@ -4,9 +4,13 @@ from gatemesh_agent.errors import (
     ClientGoneError,
     InstanceFailedError,
     InstanceSilentError,
-    LogprobsRefusedError,
     StreamBrokenError,
+    UnfitAnswerError,
+    WishRefusedError,
 )
+from gatemesh_agent.shield import Withheld
+from gatemesh_agent.wishes import Wish
+from gatemesh_common.messages import Reason
 
 
 def test_only_a_failed_instance_makes_another_try_sensible() -> None:
@@ -23,4 +27,6 @@ def test_errors_say_what_happened() -> None:
     assert InstanceSilentError(2.5).waited_s == 2.5
     assert "2.5 s" in str(InstanceSilentError(2.5))
     assert StreamBrokenError("broke off").what == "broke off"
-    assert LogprobsRefusedError(5).allowed == 5
+    assert WishRefusedError(Wish(5)).lesser == Wish(5)
+    withheld = Withheld("engine-0", hard=True, reason=Reason.NAN_LOGITS)
+    assert UnfitAnswerError(withheld).withheld is withheld

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from gatemesh_agent.guarded import judged_whole
+from gatemesh_agent.strippers import PLAIN
 
 WITH = b'{"choices":[{"logprobs":{"content":[]},"message":{}}]}'
 WITHOUT = b'{"choices":[{"logprobs":null,"message":{}}]}'
@@ -45,6 +46,6 @@ def test_what_the_client_gets_of_a_whole_answer(
 ) -> None:
     """Only what was added is taken out; only what was read counts as judged."""
     judge, reply = Witness(), Mock(is_plain_json=plain)
-    assert judged_whole(body, judge, reply, added=added) == got  # type: ignore[arg-type]
+    assert judged_whole(body, judge, reply, PLAIN if added else None) == got  # type: ignore[arg-type]
     assert judge.why == why
     assert len(judge.seen) == (not why)

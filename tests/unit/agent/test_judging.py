@@ -5,13 +5,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
+from gatemesh_agent.attribution import Accusation, ClientRequest
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.judging import AnswerJudge, Collected, Judging
+from gatemesh_agent.judging import AnswerJudge, Collected, Exchange, Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import CheckLevel, Message, Outcome, Reason, Verdict
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -60,6 +63,8 @@ class Log:
         self.skips: list[tuple[str, str]] = []
         self.details: list[Mapping[str, Any]] = []
         self.tokens = 0
+        self.failures: list[Judgement] = []
+        self.judged: set[CheckLevel] = set()
 
     def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
         """Keep it."""
@@ -201,11 +206,17 @@ ASKED = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"Say hi"}
 LIFE = Life("engine-0", 3, "m-1", numbered=True)
 
 
+def exchange(*, streamed: bool = True) -> Exchange:
+    """Return a request of a client at one life of an instance."""
+    order = Order("POST", "/v1/chat/completions", CIMultiDict(), ASKED.raw)
+    return Exchange(ClientRequest(ASKED, Origin("R1"), order), LIFE, streamed, 20)
+
+
 def test_a_nan_refusal_is_proof() -> None:
     """Other refusals are not."""
     judging_, published = judging()
-    assert judging_.take_refusal(400, REFUSAL, Origin("R1"), LIFE)
-    assert not judging_.take_refusal(400, b'{"error":{"message":"bad"}}', Origin("R2"), LIFE)
+    assert judging_.take_refusal(400, REFUSAL, exchange(streamed=False))
+    assert not judging_.take_refusal(400, b'{"error":{"message":"bad"}}', exchange())
     [verdict] = published
     assert isinstance(verdict, Verdict)
     assert (verdict.reason, verdict.hard, verdict.incarnation) == (Reason.NAN_LOGITS, True, 3)
@@ -215,7 +226,7 @@ def test_a_nan_refusal_is_proof() -> None:
 def test_the_real_gates_see_nan_in_a_stream() -> None:
     """And the verdict says that it was one."""
     judging_, published = judging()
-    with judging_.begin(ASKED, Origin("R1"), LIFE, 20, streamed=True) as judge:
+    with judging_.begin(exchange()) as judge:
         judge.take_event(event("Hello", logprob=None))
         assert len(published) == 1
     [verdict] = published
@@ -229,7 +240,7 @@ def test_a_call_that_the_token_limit_cut_is_not_damaged(reason: str, failures: i
     judging_, published = judging()
     call = {"index": 0, "function": {"name": "f", "arguments": '{"city": "Pa'}}
     fields = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": reason}]}
-    with judging_.begin(ASKED, Origin("R1"), LIFE, 20, streamed=True) as judge:
+    with judging_.begin(exchange()) as judge:
         judge.take_event(fields)
     assert len(published) == failures
 
@@ -246,3 +257,17 @@ def test_probes_only_want_the_failures() -> None:
     collected.skip(CheckLevel.L1, "x")
     collected.count_tokens(1)
     assert collected.failures == []
+
+
+def test_failures_go_where_whose_fault_they_are_is_found_out() -> None:
+    """With what a second opinion needs to know."""
+    judging_, published = judging()
+    accused: list[Accusation] = []
+    judging_.accuse = accused.append
+    with judging_.begin(exchange()) as judge:
+        judge.take_event(event("Hello"))
+        judge.take_event(event("Hello", logprob=None))
+        assert judge.failures[0].reason is Reason.NAN_LOGITS
+    assert published == []
+    assert (accused[0].tokens, accused[0].life, accused[0].request.asked) == (2, LIFE, ASKED)
+    assert (judge.progress, judge.first.text, judge.given_up) == (2, "HelloHello", False)

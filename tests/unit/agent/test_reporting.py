@@ -44,11 +44,17 @@ def reporter(published: list[Message], telemetry: Telemetry) -> Reporter:
     return Reporter("agent-0", "p", telemetry, published.append, lambda: NOON)
 
 
+def conclude(reporter: Reporter, life: Life = LIFE, choice: int = 0) -> None:
+    """Count a failure and have it published."""
+    reporter.count(FAILED, life)
+    reporter.publish(reporter.verdict(FAILED, choice, ORIGIN, life, {"tokens": 5}))
+
+
 def test_a_failure_is_published_with_all_that_is_known(
     reporter: Reporter, published: list[Message]
 ) -> None:
     """Nothing of the text."""
-    reporter.conclude(FAILED, 2, ORIGIN, LIFE, {"tokens": 5})
+    conclude(reporter, choice=2)
     [verdict] = published
     assert isinstance(verdict, Verdict)
     assert verdict.key() == "verdict.v1.l1.p.engine-0"
@@ -62,7 +68,7 @@ def test_a_pass_is_only_counted(
     reporter: Reporter, published: list[Message], telemetry: Telemetry
 ) -> None:
     """Skips have their reason."""
-    reporter.conclude(passed(CheckLevel.L1), 0, ORIGIN, LIFE, {})
+    reporter.count(passed(CheckLevel.L1), LIFE)
     reporter.skip(CheckLevel.L3, "too_large", LIFE)
     [window] = telemetry.roll(NOON, {})
     assert published == []
@@ -73,7 +79,7 @@ def test_a_pass_is_only_counted(
 def test_two_equal_failures_are_two_messages(reporter: Reporter, published: list[Message]) -> None:
     """The inbox would drop a repeated id."""
     for _ in range(2):
-        reporter.conclude(FAILED, 0, ORIGIN, LIFE, {})
+        conclude(reporter)
     assert len({each.message_id for each in published}) == 2
 
 
@@ -84,8 +90,8 @@ def test_a_life_that_nobody_numbered_is_the_present_one(
     instance = RoutedInstance(
         instance_id="e", base_url="http://e", state=InstanceState.HEALTHY, incarnation=0
     )
-    reporter.conclude(FAILED, 0, ORIGIN, Life.of(instance, 0), {})
-    reporter.conclude(FAILED, 0, ORIGIN, Life.of(instance, 1), {})
+    conclude(reporter, Life.of(instance, 0))
+    conclude(reporter, Life.of(instance, 1))
     first, second = published
     assert isinstance(first, Verdict)
     assert isinstance(second, Verdict)

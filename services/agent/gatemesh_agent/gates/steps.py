@@ -6,6 +6,28 @@ from gatemesh_common.gates import TokenStep as TokenStep  # noqa: PLC0414
 
 LOST = "\ufffd"
 
+ID_MARK = "token_id:"
+"""How a token is written where ids were asked for: `token_id:17`."""
+LONGEST_ID = 10
+
+
+def id_of(token: object) -> int | None:
+    """Return the id that stands for a token's text, None where the text itself stands."""
+    if not isinstance(token, str) or not token.startswith(ID_MARK):
+        return None
+    digits = token[len(ID_MARK) :]
+    return int(digits) if digits.isdecimal() and len(digits) <= LONGEST_ID else None
+
+
+def text_of_bytes(value: object) -> str:
+    """Return the text that a chat entry's `bytes` spell; odd ones spell nothing."""
+    if not isinstance(value, list):
+        return ""
+    try:
+        return bytes(value).decode("utf-8", "replace")
+    except (TypeError, ValueError):
+        return ""
+
 
 def steps_of_chat(logprobs: object) -> tuple[TokenStep, ...]:
     """Read `logprobs` of a chat choice or delta; what cannot be read is left out."""
@@ -30,27 +52,49 @@ def chat_step(entry: dict[str, Any]) -> TokenStep:
     top = entry.get("top_logprobs")
     listed = top if isinstance(top, list) else ()
     figures = [candidate.get("logprob") for candidate in listed if isinstance(candidate, dict)]
+    token = entry.get("token", "")
+    token_id = id_of(token)
     return TokenStep(
-        str(entry.get("token", "")),
+        str(token) if token_id is None else text_of_bytes(entry.get("bytes")),
         entry["logprob"],
         tuple([value for value in figures if is_figure(value)]),
+        token_id=token_id,
     )
 
 
-def steps_of_completion(logprobs: object, top_k: int | None = None) -> tuple[TokenStep, ...]:
+def steps_of_completion(
+    logprobs: object, top_k: int | None = None, said: str = ""
+) -> tuple[TokenStep, ...]:
     """Read `logprobs` of a completion choice; `top_k` is how many the request asked for.
 
-    The entries are keyed by text, so ids that decode alike collide and one of them is lost.
+    Entries keyed by text collide where ids decode alike, and one of them is lost. Entries keyed by
+    id do not, but hold no text: each step then gets its part of what the choice `said`.
     """
     if not isinstance(logprobs, dict):
         return ()
     chosen = listed(logprobs, "token_logprobs")
     tops = listed(logprobs, "top_logprobs") or [None] * len(chosen)
-    texts = listed(logprobs, "tokens") + [""] * len(chosen)
-    return tuple(
-        completion_step(text, logprob, top, top_k)
-        for text, logprob, top in zip(texts, chosen, tops, strict=False)
+    tokens = listed(logprobs, "tokens") + [""] * len(chosen)
+    steps = tuple(
+        completion_step(token, logprob, top, top_k)
+        for token, logprob, top in zip(tokens, chosen, tops, strict=False)
         if is_figure(logprob)
+    )
+    return with_text(steps, said)
+
+
+def with_text(steps: tuple[TokenStep, ...], said: str) -> tuple[TokenStep, ...]:
+    """Return steps that are known by id only with their parts of a text, in order.
+
+    One step has all of it, as in a stream; of several each has as many characters as the others.
+    """
+    count = len(steps)
+    if not count or steps[0].token_id is None:
+        return steps
+    size = len(said)
+    return tuple(
+        step._replace(text=said[size * place // count : size * (place + 1) // count])
+        for place, step in enumerate(steps)
     )
 
 
@@ -62,9 +106,11 @@ def listed(logprobs: dict[str, Any], name: str) -> list[Any]:
 
 def completion_step(text: object, logprob: Any, top: object, top_k: int | None) -> TokenStep:
     """Read one step of a completion choice."""
+    token_id = id_of(text)
+    shown = str(text) if token_id is None else ""
     if not isinstance(top, dict):
-        return TokenStep(str(text), logprob)
+        return TokenStep(shown, logprob, token_id=token_id)
     whole = top_k is None or len(top) >= top_k
     complete = whole and not any(LOST in key or not key for key in top)
     figures = tuple(value for value in top.values() if is_figure(value))
-    return TokenStep(str(text), logprob, figures, complete)
+    return TokenStep(shown, logprob, figures, complete, token_id)

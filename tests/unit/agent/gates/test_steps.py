@@ -68,3 +68,33 @@ def test_missing_lists() -> None:
     assert steps_of_completion({}) == ()
     assert steps_of_completion(None) == ()
     assert steps_of_completion({"token_logprobs": [-1.0]}) == (TokenStep("", -1.0),)
+
+
+def test_chat_by_id() -> None:
+    """The id stands where the text would; the text is in the bytes."""
+    entry = {"token": "token_id:17", "logprob": -0.5, "bytes": [195, 169], "top_logprobs": []}
+    assert steps_of_chat({"content": [entry]}) == (TokenStep("é", -0.5, token_id=17),)
+    for odd in (None, [300], ["a"], {}):
+        [step] = steps_of_chat({"content": [{**entry, "bytes": odd}]})
+        assert (step.text, step.token_id) == ("", 17)
+
+
+def test_completion_by_id() -> None:
+    """Ids do not collide; each step has its part of the text."""
+    logprobs = {
+        "tokens": ["token_id:1", "token_id:2"],
+        "token_logprobs": [-0.5, -0.5],
+        "top_logprobs": [{"token_id:1": -0.5, "token_id:9": -2.0}, None],
+    }
+    assert steps_of_completion(logprobs, 2, "abcd") == (
+        TokenStep("ab", -0.5, (-0.5, -2.0), token_id=1),
+        TokenStep("cd", -0.5, token_id=2),
+    )
+
+
+@given(st.text() | st.integers() | st.none())
+def test_what_is_no_id_is_text(token: object) -> None:
+    """Whatever stands after the mark."""
+    written = f"token_id:{token}"
+    [step] = steps_of_chat({"content": [{"token": written, "logprob": -1.0}]})
+    assert step.token_id is None or step.token_id == int(str(token))

@@ -1,0 +1,73 @@
+"""What one choice said, kept within a limit: for samples and for the engine's cheap signs. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gatemesh_agent.reading import CallParts, Reading
+
+MOST_CHARS = 2**17
+MOST_TOKENS = 2**15
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Text, tokens and figures of one choice."""
+
+    pieces: list[str] = field(default_factory=list)
+    token_ids: list[int | None] = field(default_factory=list)
+    logprobs: list[float | None] = field(default_factory=list)
+    calls: Sequence[Mapping[str, Any]] = ()
+    chars: int = 0
+    steps: int = 0
+    events: int = 0
+    """Readings that brought text or steps."""
+    other_output: bool = False
+    lowest: float = 0.0
+    """Least log probability of a token that was taken."""
+    highest: float = float("-inf")
+    finish_reason: str | None = None
+    """None while it goes on, and when it was cut short."""
+
+    def take(self, reading: Reading) -> None:
+        """Take in what one event or answer holds of the choice."""
+        self.other_output |= reading.other_output or bool(reading.calls)
+        self.events += bool(reading.text or reading.steps)
+        if reading.text:
+            self.chars += len(reading.text)
+            if self.chars <= MOST_CHARS:
+                self.pieces.append(reading.text)
+        for step in reading.steps:
+            self.steps += 1
+            logprob = step.chosen_logprob
+            if logprob is not None:
+                self.lowest = min(self.lowest, logprob)
+                self.highest = max(self.highest, logprob)
+            if self.steps <= MOST_TOKENS:
+                self.token_ids.append(step.token_id)
+                self.logprobs.append(logprob)
+
+    def end(self, finish_reason: str, calls: CallParts) -> None:
+        """Take in how it ended, once."""
+        if self.finish_reason is None:
+            self.finish_reason = finish_reason
+            self.calls = calls.calls()
+
+    @property
+    def is_whole(self) -> bool:
+        """True when it ended by itself and all of it is here."""
+        return (
+            self.finish_reason is not None
+            and self.chars <= MOST_CHARS
+            and self.steps <= MOST_TOKENS
+        )
+
+    @property
+    def text(self) -> str:
+        """The text, as far as it was kept."""
+        return "".join(self.pieces)
+
+    def known_ids(self) -> tuple[int, ...] | None:
+        """Return the token ids; None unless all are known."""
+        ids = [each for each in self.token_ids if each is not None]
+        return tuple(ids) if ids and len(ids) == self.steps else None

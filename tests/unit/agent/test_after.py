@@ -1,0 +1,14 @@
+"""Every reader hears of every answer."""
+
+from unittest.mock import Mock
+
+from gatemesh_agent.after import After, Answered
+
+
+def test_every_reader_is_told() -> None:
+    """In the order in which they came."""
+    told: list[object] = []
+    after = After(Mock(), [told.append, told.append])
+    answer = Mock(spec=Answered)
+    after.answered(answer)
+    assert told == [answer, answer]
