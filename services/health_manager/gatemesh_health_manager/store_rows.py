@@ -282,8 +282,10 @@ def telemetry_row(window: TelemetryWindow) -> Row:
     names = ("message_id", "agent_id", "instance_id", "pool", "incarnation")
     counts = ("requests", "client_errors", "server_errors", "tokens", "unguarded", "in_flight")
     moments = ("window_start", "window_end")
+    sketches = [sketch.model_dump(mode="json") for sketch in window.sketches]
     return _fields(window, *names, *moments, *counts) | {
-        "gates": storable({str(k): v.model_dump() for k, v in window.gates.items()})
+        "gates": storable({str(k): v.model_dump() for k, v in window.gates.items()}),
+        "sketches": storable(sketches) or None,
     }
 
 

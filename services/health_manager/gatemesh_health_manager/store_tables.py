@@ -146,4 +146,29 @@ TELEMETRY_WINDOWS = Table(
         )
     ],
     Column("gates", JSONB),
+    Column("sketches", JSONB(none_as_null=True)),
+)
+
+BASELINE_SKETCHES = Table(
+    "baseline_sketches",
+    METADATA,
+    *[
+        Column(name, Text, primary_key=True)
+        for name in ("pool", "model_version", "instance_id", "metric", "decoding", "script")
+    ],
+    Column("width", Float),
+    Column("count", Float),
+    Column("bins", JSONB),
+    *_moment("updated_at"),
+)
+
+BASELINES = Table(
+    "baselines",
+    METADATA,
+    Column("pool", Text, primary_key=True),
+    Column("model_version", Text, primary_key=True),
+    Column("version", BigInteger),
+    Column("shadow_share", Float),
+    Column("entries", JSONB),
+    *_moment("changed_at"),
 )
