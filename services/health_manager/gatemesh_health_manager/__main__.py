@@ -32,6 +32,7 @@ from gatemesh_health_manager import migrate
 from gatemesh_health_manager.policy import Policy, load_policy
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.store import APP_ID, Store
+from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.subscribers import (
     QUEUES,
     event_router,
@@ -79,6 +80,7 @@ async def run(
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
             store = Store(engine, policy, utc_now, announced=relay.wake)
+            baselines = BaselineStore(engine, policy, utc_now)
             await retry_passing_faults(store.register_policy)
             readiness.set("database", met=True)
             await declare_when_up(publisher)
@@ -86,7 +88,7 @@ async def run(
             log.info("health_manager_started", extra={"policy_version": policy.version})
             await first_to_end(
                 relay.run(),
-                ticker(settings, store, publisher, leadership).run(),
+                ticker(settings, store, publisher, leadership, baselines).run(),
                 consume(settings, store, publisher, readiness),
             )
     finally:
@@ -117,15 +119,21 @@ async def schema_version(engine: AsyncEngine) -> str:
 
 
 def ticker(
-    settings: HealthManagerSettings, store: Store, publisher: Publisher, leadership: Leadership
+    settings: HealthManagerSettings,
+    store: Store,
+    publisher: Publisher,
+    leadership: Leadership,
+    baselines: BaselineStore,
 ) -> Ticker:
     """Return the ticker that the settings describe."""
     return Ticker(
         store,
         publisher,
         leadership,
+        baselines,
         tick_s=settings.tick_s,
         heartbeat_s=settings.heartbeat_s,
+        baseline_s=settings.baseline_s,
         inbox_keep=timedelta(hours=settings.inbox_keep_h),
     )
 

@@ -1,4 +1,4 @@
-"""The passing of time: one manager of several looks at deadlines and repeats the routing tables."""
+"""The passing of time: one manager of several looks at deadlines and repeats what agents go by."""
 
 import asyncio
 import logging
@@ -16,6 +16,7 @@ from gatemesh_common.database import as_ours
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.store_baselines import BaselineStore
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +84,11 @@ class Ticker:
         store: Store,
         publisher: Publisher,
         leadership: Leadership,
+        baselines: BaselineStore,
         *,
         tick_s: float = 1.0,
         heartbeat_s: float = 2.0,
+        baseline_s: float = 10.0,
         inbox_keep: timedelta = timedelta(hours=72),
     ) -> None:
         self._store = store
@@ -93,6 +96,8 @@ class Ticker:
         self._leadership = leadership
         self._tick_s = tick_s
         self._heartbeat_s = heartbeat_s
+        self._baselines = baselines
+        self._baseline_s = baseline_s
         self._inbox_keep = inbox_keep
 
     async def run(self) -> None:
@@ -100,6 +105,7 @@ class Ticker:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._repeat(self._tick_s, self.tick))
             group.create_task(self._repeat(self._heartbeat_s, self.beat))
+            group.create_task(self._repeat(self._baseline_s, self.measure))
             group.create_task(self._repeat(CLEAN_EVERY_S, self.clean))
 
     async def tick(self) -> None:
@@ -113,9 +119,17 @@ class Ticker:
             for table in await self._store.routing_tables():
                 await self._publisher.publish(table)
 
+    async def measure(self) -> None:
+        """Take in what healthy instances showed, and repeat every yardstick once."""
+        if await self._leadership.held():
+            await self._baselines.settle()
+            for baseline in await self._baselines.baselines():
+                await self._publisher.publish(baseline)
+
     async def clean(self) -> None:
-        """Forget ids of messages that cannot come again."""
+        """Forget ids of messages that cannot come again, and yardsticks that nobody uses."""
         await self._store.forget_inbox(self._inbox_keep)
+        await self._baselines.forget()
 
     async def _repeat(self, every_s: float, act: Callable[[], Awaitable[None]]) -> None:
         while True:

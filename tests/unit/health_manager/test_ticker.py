@@ -6,14 +6,16 @@ from datetime import timedelta
 from typing import Any, cast
 
 from gatemesh_common.errors import DatabaseUnavailableError
-from gatemesh_common.messages import RoutingTable
+from gatemesh_common.messages import Baseline, RoutingTable
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.ticker import Leadership, Ticker
 
 from .samples import NOW
 
 TABLE = RoutingTable(timestamp=NOW, pool="default", version=3, instances=())
+BASELINE = Baseline(timestamp=NOW, pool="default", model_version="m", version=7)
 
 
 class Parts:
@@ -45,6 +47,18 @@ class Parts:
         """Count a table."""
         self.done.append(f"{message.pool} {message.version}")
 
+    async def settle(self) -> None:
+        """Count a round."""
+        self.done.append("settle")
+
+    async def baselines(self) -> list[Baseline]:
+        """Return one yardstick."""
+        return [BASELINE]
+
+    async def forget(self) -> None:
+        """Count a clean-up."""
+        self.done.append("forget yardsticks")
+
     async def forget_inbox(self, older_than: timedelta) -> int:
         """Count a clean-up."""
         self.done.append(f"forget {older_than}")
@@ -53,16 +67,30 @@ class Parts:
 
 def ticker(parts: Parts) -> Ticker:
     """Return a ticker of these parts."""
-    return Ticker(cast(Store, parts), cast(Publisher, parts), cast(Leadership, parts), tick_s=0.001)
+    return Ticker(
+        cast(Store, parts),
+        cast(Publisher, parts),
+        cast(Leadership, parts),
+        cast(BaselineStore, parts),
+        tick_s=0.001,
+    )
 
 
 async def test_the_leader_ticks_and_repeats() -> None:
-    """Deadlines and routing tables."""
+    """Deadlines, routing tables and yardsticks."""
     parts = Parts()
     await ticker(parts).tick()
     await ticker(parts).beat()
+    await ticker(parts).measure()
     await ticker(parts).clean()
-    assert parts.done == ["tick", "default 3", "forget 3 days, 0:00:00"]
+    assert parts.done == [
+        "tick",
+        "default 3",
+        "settle",
+        "default 7",
+        "forget 3 days, 0:00:00",
+        "forget yardsticks",
+    ]
 
 
 async def test_the_others_do_nothing() -> None:
@@ -70,6 +98,7 @@ async def test_the_others_do_nothing() -> None:
     parts = Parts(leads=False)
     await ticker(parts).tick()
     await ticker(parts).beat()
+    await ticker(parts).measure()
     assert parts.done == []
 
 
