@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 import uvloop
 
-from gatemesh_agent.service import APP_ID, DRAIN_S, Agent, build_agent, listening
+from gatemesh_agent.guarding import APP_ID
+from gatemesh_agent.service import DRAIN_S, Agent, build_agent, listening
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_common.admin import Readiness, start_admin_server
 from gatemesh_common.errors import SettingsError
@@ -48,6 +49,7 @@ async def beside(agent: Agent) -> AsyncIterator[None]:
     amqp_url = agent.settings.amqp_url
     tasks = [
         asyncio.create_task(keep_running(agent.sender.run)),
+        asyncio.create_task(keep_running(agent.guarding.samples.run)),
         asyncio.create_task(keep_running(agent.publish_telemetry)),
         asyncio.create_task(keep_running(lambda: agent.feed.run(amqp_url))),
         asyncio.create_task(declare(amqp_url)),

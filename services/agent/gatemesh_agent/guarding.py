@@ -1,5 +1,7 @@
 """The parts that guard traffic, put together from the settings."""
 
+import random
+import time
 from dataclasses import dataclass
 
 from gatemesh_agent.after import After
@@ -7,11 +9,18 @@ from gatemesh_agent.guarded import Bounds, Guard
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.routing import Router
+from gatemesh_agent.sample_sending import SampleSender, SampleTaker
+from gatemesh_agent.sampling import SampleTerms, Sampling
 from gatemesh_agent.second_opinion import SecondOpinions, Terms
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.shield import Shield
 from gatemesh_agent.upstream import Upstream
 from gatemesh_agent.wishes import Wishes
+from gatemesh_common.clock import utc_now
+from gatemesh_common.messages import InstanceState
+from gatemesh_common.publisher import Publisher
+
+APP_ID = "agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +29,8 @@ class Guarding:
 
     guard: Guard
     opinions: SecondOpinions
+    sampling: Sampling
+    samples: SampleSender
 
     async def stop(self) -> None:
         """Let go what is withheld, and drop what is under way."""
@@ -28,10 +39,12 @@ class Guarding:
 
 def build_guarding(
     settings: AgentSettings,
+    *,
     router: Router,
     upstream: Upstream,
     judging: Judging,
     reporter: Reporter,
+    publisher: Publisher,
 ) -> Guarding:
     """Return the parts that guard traffic; failures go through second opinions from here on."""
     wishes = Wishes(settings.top_logprobs)
@@ -44,16 +57,20 @@ def build_guarding(
         terms=attribution_terms(settings),
     )
     judging.accuse = opinions.accuse
+    sampling = build_sampling(settings, router)
+    reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
+    samples = SampleSender(publisher, APP_ID)
+    after = After(opinions.hear, [sample_taker(settings, sampling, samples)])
     guard = Guard(
         router=router,
         upstream=upstream,
         judging=judging,
         reporter=reporter,
         wishes=wishes,
-        after=After(opinions.hear),
+        after=after,
         bounds=guard_bounds(settings),
     )
-    return Guarding(guard, opinions)
+    return Guarding(guard, opinions, sampling, samples)
 
 
 def attribution_terms(settings: AgentSettings) -> Terms:
@@ -63,6 +80,33 @@ def attribution_terms(settings: AgentSettings) -> Terms:
         soft_wait_s=settings.attribution_soft_wait_s,
         at_once=settings.attribution_parallel,
         per_minute=settings.attribution_per_minute,
+    )
+
+
+def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
+    """Return what chooses answers for the shadow."""
+
+    def is_suspect(instance_id: str) -> bool:
+        found = router.view.find(instance_id)
+        return found is not None and found.state is InstanceState.SUSPECT
+
+    terms = SampleTerms(
+        share=settings.shadow_share,
+        share_suspect=settings.shadow_share_suspect,
+        per_s=settings.shadow_per_s,
+        max_bytes=settings.shadow_max_bytes,
+    )
+    return Sampling(terms, random.Random(), is_suspect)  # noqa: S311
+
+
+def sample_taker(settings: AgentSettings, sampling: Sampling, samples: SampleSender) -> SampleTaker:
+    """Return what reads answers for the shadow."""
+    return SampleTaker(
+        sampling=sampling,
+        put=samples.put,
+        agent_id=settings.id,
+        pool=settings.pool,
+        clock=utc_now,
     )
 
 

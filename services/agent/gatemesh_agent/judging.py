@@ -34,6 +34,10 @@ class Chain(Protocol):
     def keys(self) -> tuple[GateKey, ...]:
         """The gates that conclude."""
 
+    @property
+    def suspicion(self) -> float:
+        """How far the text is on its way to a loop."""
+
     def feed_text(self, delta: str) -> Iterable[Judgement]:
         """Take text; return the failures that it proves."""
 
@@ -110,6 +114,7 @@ class ChoiceJudge:
         """Conclude every gate; `None` says that the answer was cut short."""
         if self._transcript is not None and reason is not None:
             self._transcript.end(reason, self._calls)
+            self._transcript.suspicion = self._chain.suspicion
         if self._open:
             whole = reason if self._calls.complete else None
             # Calls that the token limit cut off are torn without being damaged.

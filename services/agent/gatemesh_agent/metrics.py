@@ -75,3 +75,7 @@ UNFIT = Counter(
     "Bad answers in shield mode, by what became of them.",
     ["fate"],
 )
+SAMPLED = Counter("gatemesh_agent_sampled_total", "Answers chosen for the shadow.", ["cause"])
+SAMPLES_DROPPED = Counter(
+    "gatemesh_agent_samples_dropped_total", "Chosen answers that did not go, by why.", ["why"]
+)

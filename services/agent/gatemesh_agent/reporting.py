@@ -65,6 +65,8 @@ class Reporter:
         self._telemetry = telemetry
         self._put = put
         self._clock = clock
+        self.heeds: list[Callable[[Verdict], None]] = []
+        """Those who want to see each verdict that is published."""
 
     def window(self, life: Life) -> Window:
         """Return the telemetry window of a life."""
@@ -81,6 +83,8 @@ class Reporter:
     def publish(self, verdict: Verdict) -> None:
         """Have a verdict published."""
         self._put(verdict)
+        for heed in self.heeds:
+            heed(verdict)
 
     def _count(self, level: CheckLevel, outcome: Outcome, reason: str, life: Life) -> None:
         self.window(life).count_gate(level, outcome, reason)

@@ -11,11 +11,13 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from gatemesh_agent.guarding import Guarding, build_guarding
+from gatemesh_agent.calibration_store import CalibrationStore
+from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.plugins import load_gates
-from gatemesh_agent.probes import Pace, Prober
+from gatemesh_agent.probe_asking import Asker, Pace
+from gatemesh_agent.probes import Desk, Prober
 from gatemesh_agent.proxy import Proxy
 from gatemesh_agent.relay import Relay
 from gatemesh_agent.reporting import Reporter
@@ -32,7 +34,7 @@ from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.publisher import Publisher
 
-APP_ID = "agent"
+SAMPLE_DEADLINE_S = 2.0
 DRAIN_S = 3.0
 """Longest wait for the broker when the agent ends; the rest is sent after the next start."""
 
@@ -83,17 +85,25 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
         judging = Judging(reporter, utc_now, settings.vocab_size, plugs)
         upstream = Upstream(session, patience_of(settings))
-        guarding = build_guarding(settings, router, upstream, judging, reporter)
-        stack.push_async_callback(guarding.stop)
-        prober = Prober(
-            agent_id=settings.id,
-            pool=settings.pool,
-            suite=suite,
+        # Samples have a connection of their own: a slow one must not hold up verdicts.
+        own = Publisher(settings.amqp_url, APP_ID, SAMPLE_DEADLINE_S)
+        await stack.enter_async_context(own)
+        guarding = build_guarding(
+            settings,
+            router=router,
             upstream=upstream,
             judging=judging,
-            put=sender.put,
-            clock=utc_now,
-            pace=probe_pace(settings),
+            reporter=reporter,
+            publisher=own,
+        )
+        stack.push_async_callback(guarding.stop)
+        pace = probe_pace(settings)
+        prober = Prober(
+            desk=Desk(settings.id, settings.pool, sender.put, utc_now),
+            suite=suite,
+            asker=Asker(upstream, judging, pace, suite.prefix, router.in_flight.__getitem__),
+            store=CalibrationStore(calibration_path(settings)),
+            pace=pace,
         )
         stack.push_async_callback(prober.stop)
         yield Agent(
@@ -115,6 +125,7 @@ def probe_pace(settings: AgentSettings) -> Pace:
         health_s=settings.probe_health_s,
         answer_s=settings.probe_answer_s,
         api_key=settings.probe_api_key,
+        per_min=settings.probe_per_min,
         top_logprobs=settings.top_logprobs,
     )
 
@@ -172,6 +183,11 @@ def known_view(settings: AgentSettings) -> PoolView:
 def spool_path(settings: AgentSettings) -> Path:
     """Return the file of the spool."""
     return settings.spool_dir / f"spool-{settings.id}.sqlite3"
+
+
+def calibration_path(settings: AgentSettings) -> Path:
+    """Return the file of what healthy instances showed that their models can answer."""
+    return settings.spool_dir / f"calibration-{settings.id}.json"
 
 
 def routing_path(settings: AgentSettings) -> Path:

@@ -140,6 +140,18 @@ class AgentSettings(ServiceSettings):
     attribution_per_minute: int = Field(default=60, ge=0, le=10_000)
     """Second tries begun in a minute; beyond it failures count as they are."""
 
+    shadow_share: float = Field(default=0.05, ge=0, le=1)
+    """Share of answers that go to the shadow, prompt and all, to be compared."""
+
+    shadow_share_suspect: float = Field(default=1.0, ge=0, le=1)
+    """The same for an instance that is suspect, or that failed a gate within the last minute."""
+
+    shadow_per_s: float = Field(default=20.0, ge=0, le=10_000)
+    """Most answers sent to the shadow in a second, whatever their cause; 0 sends none at all."""
+
+    shadow_max_bytes: int = Field(default=256 * 2**10, ge=1024, le=16 * 2**20)
+    """Largest request and answer that go to the shadow together."""
+
     reroutes: int = Field(default=2, ge=0, le=10)
     """Other instances tried for a request that fails before its first byte."""
 
@@ -150,16 +162,19 @@ class AgentSettings(ServiceSettings):
     """Length of a telemetry window."""
 
     probe_suite: Path | None = None
-    """TOML file of probe prompts; unset takes the one that comes with the agent."""
+    """Probe prompts, a TOML file or a folder of them; unset takes those that come along."""
 
     probe_parallel: int = Field(default=2, ge=1, le=64)
     """Probe prompts that run at once on one instance."""
+
+    probe_per_min: int = Field(default=12, ge=1, le=600)
+    """Probe suites per minute on one instance; further tickets wait their turn."""
 
     probe_health_s: Seconds = 60.0
     """Longest wait for `/health` before a probe suite fails."""
 
     probe_answer_s: Seconds = 30.0
-    """Longest wait for the answer to one probe prompt."""
+    """Longest wait for the answer to one probe prompt; up to four times that when busy."""
 
     probe_api_key: str | None = Field(default=None, min_length=1, repr=False)
     """Key that the engines ask for; probes send it as bearer token. Clients bring their own."""

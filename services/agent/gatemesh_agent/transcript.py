@@ -26,6 +26,8 @@ class Transcript:
     lowest: float = 0.0
     """Least log probability of a token that was taken."""
     highest: float = float("-inf")
+    suspicion: float = 0.0
+    """How far the text came on its way to a loop; beyond 1 it was one."""
     finish_reason: str | None = None
     """None while it goes on, and when it was cut short."""
 

@@ -32,6 +32,7 @@ class FakeChain:
     def __init__(self) -> None:
         self.keys = ((CheckLevel.L1, ""), (CheckLevel.L3, ""))
         self.found: list[Judgement] = []
+        self.suspicion = 0.25
 
     def feed_text(self, delta: str) -> Iterable[Judgement]:
         """Fail on an exclamation mark."""

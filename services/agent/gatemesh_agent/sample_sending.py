@@ -1,0 +1,116 @@
+"""Samples on their way to the shadow: few, in memory only, dropped rather than kept waiting."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+
+import aio_pika
+
+from gatemesh_agent.after import Answered
+from gatemesh_agent.metrics import SAMPLED, SAMPLES_DROPPED
+from gatemesh_agent.sampling import Sampling, sample_of
+from gatemesh_common.errors import GatemeshError
+from gatemesh_common.messages import ShadowSample
+from gatemesh_common.publisher import Publisher, envelope
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING = 100
+MOST_WAITING_BYTES = 16 * 2**20
+REST_S = 1.0
+"""Pause after the broker did not take one; what is too much by then is dropped."""
+
+
+class SampleSender:
+    """Publishes samples one by one; what the broker does not take is dropped and counted."""
+
+    def __init__(self, publisher: Publisher, app_id: str) -> None:
+        self._publisher = publisher
+        self._app_id = app_id
+        self._waiting: deque[tuple[str, aio_pika.Message]] = deque()
+        """Routing keys and what goes there, oldest first."""
+        self._bytes = 0
+        self._woken = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """How many samples wait."""
+        return len(self._waiting)
+
+    def put(self, sample: ShadowSample) -> None:
+        """Have a sample sent soon; the oldest go when too many wait.
+
+        Raises:
+            ValueError: something in it cannot travel.
+        """
+        ready = envelope(sample, self._app_id)
+        self._waiting.append((sample.key(), ready))
+        self._bytes += len(ready.body)
+        while len(self._waiting) > MOST_WAITING or self._bytes > MOST_WAITING_BYTES:
+            self._take()
+            SAMPLES_DROPPED.labels(why="waiting").inc()
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            while self._waiting:
+                if not await self.send_one():
+                    await asyncio.sleep(REST_S)
+
+    async def send_one(self) -> bool:
+        """Send the oldest sample; False when the broker did not take it."""
+        key, ready = self._take()
+        try:
+            await self._publisher.publish_raw(ready, ShadowSample.exchange, key, mandatory=True)
+        except GatemeshError as error:
+            SAMPLES_DROPPED.labels(why=type(error).__name__).inc()
+            log.info("sample_dropped", extra={"error": str(error)})
+            return False
+        return True
+
+    def _take(self) -> tuple[str, aio_pika.Message]:
+        key, ready = self._waiting.popleft()
+        self._bytes -= len(ready.body)
+        return key, ready
+
+
+class SampleTaker:
+    """Reads judged answers and hands those to the sender that are chosen."""
+
+    def __init__(
+        self,
+        *,
+        sampling: Sampling,
+        put: Callable[[ShadowSample], None],
+        agent_id: str,
+        pool: str,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._sampling = sampling
+        self._put = put
+        self._agent_id = agent_id
+        self._pool = pool
+        self._clock = clock
+
+    def __call__(self, answer: Answered) -> None:
+        """Take an answer; returns at once."""
+        now_s = time.monotonic()
+        cause = self._sampling.cause_of(answer, now_s)
+        if cause is None:
+            return
+        if not self._sampling.has_room(now_s):
+            SAMPLES_DROPPED.labels(why="rate").inc()
+            return
+        try:
+            self._put(sample_of(answer, cause, self._agent_id, self._pool, self._clock()))
+        except ValueError:
+            # A lone surrogate, say: the engine takes it, our messages do not.
+            SAMPLES_DROPPED.labels(why="unreadable").inc()
+            return
+        SAMPLED.labels(cause=cause).inc()

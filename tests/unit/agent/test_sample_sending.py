@@ -1,0 +1,80 @@
+"""Samples never pile up."""
+
+from typing import Any
+
+import pytest
+from tests.unit.agent.test_sampling import NOON, SOFT, answer, sampling
+
+from gatemesh_agent.sample_sending import MOST_WAITING, SampleSender, SampleTaker
+from gatemesh_agent.sampling import sample_of
+from gatemesh_common.errors import BrokerUnavailableError
+from gatemesh_common.messages import ShadowSample
+
+
+class FakePublisher:
+    """Keeps what it is given, or refuses."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.sent: list[tuple[str, str, bytes]] = []
+
+    async def publish_raw(self, body: Any, exchange: str, key: str, *, mandatory: bool) -> None:
+        """Take one."""
+        if self.refuses:
+            raise BrokerUnavailableError("full")
+        assert mandatory
+        self.sent.append((exchange, key, body.body))
+
+
+def sample() -> ShadowSample:
+    """Return one sample."""
+    return sample_of(answer(), "random", "agent-0", "p", NOON)
+
+
+async def test_samples_go_to_their_exchange() -> None:
+    """In order."""
+    publisher = FakePublisher()
+    sender = SampleSender(publisher, "agent")  # type: ignore[arg-type]
+    sender.put(sample())
+    assert await sender.send_one()
+    [(exchange, key, body)] = publisher.sent
+    assert (exchange, key) == ("vllm_shadow", "sample.v1.p")
+    assert ShadowSample.model_validate_json(body).text == "Hi."
+
+
+async def test_what_the_broker_refuses_is_dropped() -> None:
+    """Nothing is kept for later."""
+    sender = SampleSender(FakePublisher(refuses=True), "agent")  # type: ignore[arg-type]
+    sender.put(sample())
+    assert not await sender.send_one()
+    assert sender.waiting == 0
+
+
+async def test_the_oldest_go_when_too_many_wait() -> None:
+    """A slow broker costs samples, never memory."""
+    sender = SampleSender(FakePublisher(), "agent")  # type: ignore[arg-type]
+    for _ in range(MOST_WAITING + 5):
+        sender.put(sample())
+    assert sender.waiting == MOST_WAITING
+
+
+@pytest.mark.parametrize(("per_s", "taken"), [(2.0, 2), (0.0, 0)])
+def test_the_taker_keeps_the_rate(per_s: float, taken: int) -> None:
+    """What is beyond it is counted and dropped."""
+    put: list[ShadowSample] = []
+    taker = SampleTaker(
+        sampling=sampling(per_s=per_s), put=put.append, agent_id="a", pool="p", clock=lambda: NOON
+    )
+    for _ in range(5):
+        taker(answer(SOFT))
+    assert len(put) == taken
+
+
+def test_what_cannot_travel_is_dropped() -> None:
+    """The answer was given long ago; nobody sees an error."""
+
+    def refuse(_sample: ShadowSample) -> None:
+        raise ValueError("lone surrogate")
+
+    taker = SampleTaker(sampling=sampling(), put=refuse, agent_id="a", pool="p", clock=lambda: NOON)
+    taker(answer(SOFT))
