@@ -1,7 +1,6 @@
 """L3, token distribution: judges the log probabilities of one choice while they arrive."""
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from gatemesh_agent.gates.context import RequestContext
@@ -9,6 +8,7 @@ from gatemesh_agent.gates.entropy import Measure, measure
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement, passed, skipped
 from gatemesh_agent.gates.repetition import LoopLimits, PeriodTracker
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_agent.gates.windows import EntropyWindows, Excess
 from gatemesh_common.gates import Ending
 from gatemesh_common.messages import CheckLevel, Decoding, Outcome, Reason, Span
 
@@ -24,16 +24,12 @@ EQUAL_SPREAD = 1e-3
 EQUAL_TOP = -6.0
 EQUAL_RANKS = 5
 EQUAL_STEPS = 3
-WINDOW = 16
-WINDOW_NATS_GREEDY = 4.0
-WINDOW_NATS_SAMPLED = 6.0
-"""Mean over 16 steps. Source: the clean corpus, a small model, reaches 3.1 greedy and 4.2 drawn."""
-SHORTEST_WINDOW = 4
-SHORT_FACTOR = 1.5
-CALM_STEPS = 32
-CALM_NATS = 0.8
-JUMP_STEPS = 32
-JUMP_NATS = 3.0
+SAME_RANKS = 8
+SAME_STEPS = 4
+"""Figures that repeat exactly, step after step. Source: never twice in 1,400 recorded answers of
+healthy and damaged engines, but for flat ones."""
+CLAMP = -100.0
+"""Of a lower rank: a mask wrote it, and forced tokens look alike."""
 GREEDY_GAP_NATS = 1.0
 GREEDY_GAPS = 3
 SURPRISE_NATS = 24.0
@@ -65,9 +61,9 @@ class DistributionGate:
         self._flat_limit = flat_limit(vocab_size)
         self._failure: Judgement | None = None
         self._foreign = False
-        self._recent: deque[float] = deque(maxlen=JUMP_STEPS)
-        self._sum16 = 0.0
-        self._calm = 0.0
+        self._windows = EntropyWindows(context, vocab_size)
+        self._same = 0
+        self._last = (0.0, 0.0, 0.0)
         self._flat = self._equal = self._locked = self._gaps = 0
         self._locked_text = ""
         self._limits = LoopLimits(context)
@@ -82,9 +78,6 @@ class DistributionGate:
             context.temperature is not None and 0 < context.temperature <= 1
         )
         self._greedy = context.decoding is Decoding.GREEDY and not context.reshaped
-        self._window_limit = (
-            WINDOW_NATS_GREEDY if context.decoding is Decoding.GREEDY else WINDOW_NATS_SAMPLED
-        )
 
     @property
     def failure(self) -> Judgement | None:
@@ -112,8 +105,8 @@ class DistributionGate:
             self._failure = self._fail(
                 Reason.FLAT_DISTRIBUTION, self.max_entropy, self._flat_limit, self._flat, hard=True
             )
-        if self._failure is None:
-            self._failure = self._short_window()
+        if self._failure is None and (excess := self._windows.end()):
+            self._failure = self._too_wide(excess, ahead=0)
         if self._failure is not None:
             return self._failure
         if self._foreign:
@@ -145,6 +138,7 @@ class DistributionGate:
         self.max_entropy = max(self.max_entropy, found.lower)
         return (
             self._flatness(found)
+            or self._sameness(found)
             or self._window(found.lower)
             or self._choice(found)
             or self._collapse(found, step.text)
@@ -163,40 +157,26 @@ class DistributionGate:
         limit = min(self._flat_limit, found.lower)
         return self._fail(Reason.FLAT_DISTRIBUTION, found.lower, limit, steps, hard=True, ahead=1)
 
+    def _sameness(self, found: Measure) -> Judgement | None:
+        """Find figures that stand still while tokens are made: the engine does not compute."""
+        figures = found.lower, found.top, found.spread
+        stands = figures == self._last or found.spread <= EQUAL_SPREAD
+        told = found.known >= SAME_RANKS and found.top - found.spread > CLAMP
+        self._same = self._same + 1 if stands and told else 1
+        self._last = figures
+        if self._same < SAME_STEPS:
+            return None
+        return self._fail(
+            Reason.EQUAL_LOGPROBS, float(self._same), float(SAME_STEPS), self._same, ahead=1
+        )
+
     def _window(self, lower: float) -> Judgement | None:
         """Rule b, soft: the mean of a window is far above any healthy text, or jumps and stays."""
-        recent = self._recent
-        if len(recent) >= WINDOW:
-            self._sum16 -= recent[-WINDOW]
-        recent.append(lower)
-        self._sum16 += lower
-        if self.tokens < CALM_STEPS:
-            self._calm += lower
-        if self._context.temperature is not None and self._context.temperature > 1:
-            return None
-        mean = self._sum16 / WINDOW
-        if len(recent) >= WINDOW and mean > self._window_limit:
-            return self._fail(Reason.FLAT_DISTRIBUTION, mean, self._window_limit, WINDOW, ahead=1)
-        if mean > JUMP_NATS and self.tokens >= CALM_STEPS + JUMP_STEPS:
-            return self._jump()
-        return None
+        excess = self._windows.take(lower)
+        return None if excess is None else self._too_wide(excess, ahead=1)
 
-    def _short_window(self) -> Judgement | None:
-        """Judge an answer that ended before the window was full, by a stricter limit."""
-        steps = len(self._recent)
-        if not SHORTEST_WINDOW <= steps < WINDOW:
-            return None
-        mean, limit = self._sum16 / steps, self._window_limit * SHORT_FACTOR
-        if mean <= limit:
-            return None
-        return self._fail(Reason.FLAT_DISTRIBUTION, mean, limit, steps)
-
-    def _jump(self) -> Judgement | None:
-        calm = self._calm / CALM_STEPS
-        mean = sum(self._recent) / JUMP_STEPS
-        if calm > CALM_NATS or mean <= JUMP_NATS:
-            return None
-        return self._fail(Reason.ENTROPY_JUMP, mean, JUMP_NATS, JUMP_STEPS, ahead=1)
+    def _too_wide(self, excess: Excess, *, ahead: int) -> Judgement:
+        return self._fail(excess.reason, excess.mean, excess.limit, excess.steps, ahead=ahead)
 
     def _choice(self, found: Measure) -> Judgement | None:
         """Rule c: the tokens taken do not fit the distribution that was reported."""

@@ -1,0 +1,98 @@
+"""Mean entropy over the latest steps, at several lengths, against absolute limits. Nats."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_common.messages import Decoding, Reason
+
+USUAL_VOCAB_SIZE = 49_152
+"""Taken where the engine's is not known."""
+GREEDY_SHARES = ((16, 0.37), (32, 0.265))
+SAMPLED_SHARES = ((16, 0.555), (32, 0.41), (48, 0.345))
+"""Steps, and the share of `ln V` that their mean must not pass. Source: clean answers of a small
+model, whose means are the highest seen, with a quarter to spare (docs/gates.md)."""
+SHORTEST = 4
+SHORT_FACTOR = 1.5
+CALM_STEPS = 32
+"""Fewest steps that say what this answer was like before a jump."""
+LONGEST_CALM = 64
+CALM_SHARE = 0.074
+JUMP_STEPS = 32
+JUMP_SHARE = 0.278
+KEPT = LONGEST_CALM + JUMP_STEPS
+
+
+class Excess(NamedTuple):
+    """What a window found."""
+
+    reason: Reason
+    mean: float
+    limit: float
+    steps: int
+
+
+class EntropyWindows:
+    """Follows the entropy of one answer; O(1) for each step, whatever came before."""
+
+    def __init__(self, context: RequestContext, vocab_size: int | None) -> None:
+        nats = math.log(max(vocab_size or USUAL_VOCAB_SIZE, 2))
+        greedy = context.decoding is Decoding.GREEDY
+        shares = GREEDY_SHARES if greedy else SAMPLED_SHARES
+        self._limits = tuple((steps, share * nats) for steps, share in shares)
+        self._calm_limit, self._jump_limit = CALM_SHARE * nats, JUMP_SHARE * nats
+        self._is_judged = context.temperature is None or context.temperature <= 1
+        self._recent: deque[float] = deque(maxlen=KEPT)
+        self._sums = [0.0] * len(self._limits)
+        self._latest = self._before = 0.0
+        self._count = 0
+
+    def take(self, entropy: float) -> Excess | None:
+        """Take the next step; return what its windows prove."""
+        recent = self._recent
+        size = len(recent)
+        self._count += 1
+        for at, (steps, _) in enumerate(self._limits):
+            self._sums[at] += entropy - (recent[-steps] if size >= steps else 0.0)
+        if size >= JUMP_STEPS:
+            leaving = recent[-JUMP_STEPS]
+            self._latest -= leaving
+            self._before += leaving - (recent[0] if size == KEPT else 0.0)
+        self._latest += entropy
+        recent.append(entropy)
+        if not self._is_judged:
+            return None
+        return self._wide(size + 1) or self._jump(size + 1)
+
+    def end(self) -> Excess | None:
+        """Judge an answer that ended before the first window was full, by a stricter limit."""
+        steps, limit = self._limits[0]
+        size = len(self._recent)
+        if not self._is_judged or not SHORTEST <= size < steps:
+            return None
+        mean, strict = self._sums[0] / size, limit * SHORT_FACTOR
+        return Excess(Reason.FLAT_DISTRIBUTION, mean, strict, size) if mean > strict else None
+
+    def _wide(self, size: int) -> Excess | None:
+        """Find a window whose mean is far above any healthy text."""
+        for total, (steps, limit) in zip(self._sums, self._limits, strict=True):
+            if total > limit * steps and size >= steps:
+                return Excess(Reason.FLAT_DISTRIBUTION, total / steps, limit, steps)
+        return None
+
+    def _jump(self, size: int) -> Excess | None:
+        """Find a window that is wild where the steps just before it were calm."""
+        if self._latest <= self._jump_limit * JUMP_STEPS:
+            return None
+        before = min(size - JUMP_STEPS, LONGEST_CALM)
+        if before < CALM_STEPS or self._before > self._calm_limit * before:
+            return None
+        mean = self._latest / JUMP_STEPS
+        return Excess(Reason.ENTROPY_JUMP, mean, self._jump_limit, JUMP_STEPS)
+
+
+def means(values: Sequence[float], steps: int) -> list[float]:
+    """Return the mean of every window of that many steps; slow, for tests and measurements."""
+    return [sum(values[at : at + steps]) / steps for at in range(len(values) - steps + 1)]
