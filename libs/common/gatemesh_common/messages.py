@@ -104,7 +104,17 @@ class ActionRequest(HandmadeMessage):
     exchange = CONTROL
     routing_key = "request.v1"
 
-    action: Literal["drain", "eject", "restart", "release", "quarantine", "pause", "resume"]
+    action: Literal[
+        "drain",
+        "eject",
+        "restart",
+        "repair",
+        "replace",
+        "release",
+        "quarantine",
+        "pause",
+        "resume",
+    ]
     pool: Identifier = "default"
     instance_id: Identifier | None = None
     requested_by: Identifier

@@ -19,6 +19,7 @@ from gatemesh_common.messages import ActionRequest
 from gatemesh_ctl import store as views
 from gatemesh_ctl.addresses import Addresses, find_addresses
 from gatemesh_ctl.asking import (
+    ACTIONS,
     POOL_ACTIONS,
     build_request,
     check_action,
@@ -59,7 +60,7 @@ INCIDENT_COLUMNS = (
 )
 VERDICT_COLUMNS = (
     *("timestamp", "instance_id", "incarnation", "check_level", "outcome", "reason", "hard"),
-    *("score", "threshold", "request_id"),
+    *("score", "threshold", "attribution", "request_id"),
 )
 COMMAND_COLUMNS = (
     *("command_id", "instance_id", "incarnation", "action", "fence", "status", "issued_at"),
@@ -207,9 +208,7 @@ def commands(
 
 @application.command()
 def request(
-    action: Annotated[
-        str, typer.Argument(help="drain, eject, restart, release, quarantine, pause or resume.")
-    ],
+    action: Annotated[str, typer.Argument(help=f"One of {', '.join(ACTIONS)}.")],
     instance: Annotated[str | None, typer.Argument(help="The instance it is about.")] = None,
     *,
     pool: Annotated[str | None, typer.Option(help="The pool; found when it is left out.")] = None,

@@ -37,5 +37,5 @@ def assess(
         case ActionRequest():
             on_request(case, event)
         case Tick():
-            on_tick(case)
+            on_tick(case, event.requests)
     return case.decision()

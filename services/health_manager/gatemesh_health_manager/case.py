@@ -11,14 +11,11 @@ from typing import Any, Literal
 from gatemesh_common.messages import (
     Action,
     AnyCommand,
-    DrainInstance,
-    EjectInstance,
     ProbeTicket,
-    ReadmitInstance,
     ReportOutcome,
-    RestartInstance,
     derived_id,
 )
+from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, command_for, time_for
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
     CommandEnd,
@@ -36,7 +33,10 @@ from gatemesh_health_manager.record import (
 from gatemesh_health_manager.routing import routed
 from gatemesh_health_manager.score import score_of, weight_of
 from gatemesh_health_manager.states import SERVING, Trigger, next_state
+from gatemesh_health_manager.streaks import NO_STREAKS
 
+CLOSED_TICKETS = 8
+"""How many closed tickets are remembered: agents answer within seconds of each other."""
 NO_LIFE = "none"
 """Names no life: a restart about it is done as soon as any life runs."""
 
@@ -92,7 +92,8 @@ class Case:
         before, after = self.record.state, next_state(self.record.state, trigger)
         self.change(state=after, state_since=self.now)
         if not {before, after} <= SERVING:
-            self.change(due_at=None, ticket=None, wanted=None)
+            self.close_ticket()
+            self.change(due_at=None, wanted=None, probe_from=None, shift_until=None)
         incident_id = self.record.incident.incident_id if self.record.incident else None
         self._transitions.append(
             Transition(before, after, trigger, self.record.incarnation, incident_id, self.score)
@@ -100,12 +101,32 @@ class Case:
 
     def give_ticket(self, purpose: Literal["confirm", "probation"], timeout_s: float) -> None:
         """Ask the agents for the probe suite, and wait for it no longer than the time-out."""
+        self.close_ticket()
+        self.change(ticket=self._ticket(purpose), due_at=self.after(timeout_s))
+
+    def ask_while_serving(self, purpose: Literal["routine", "suspicion"]) -> None:
+        """Ask the agents for the probe suite; the instance goes on serving meanwhile."""
+        until = self.after(self.policy.probes.answer_s)
+        self.change(
+            ticket=self._ticket(purpose), ticket_until=until, probed_at=self.now, probe_from=None
+        )
+
+    def _ticket(self, purpose: str) -> ProbeTicket:
         ticket_id = derived_id(
             "ticket", self.record.instance_id, self.cause, purpose, self.now.isoformat()
         )
-        self.change(
-            ticket=ProbeTicket(ticket_id=ticket_id, purpose=purpose), due_at=self.after(timeout_s)
-        )
+        return ProbeTicket(ticket_id=ticket_id, purpose=purpose)
+
+    def close_ticket(self) -> None:
+        """Wait for no answer any more; those that still come count for nothing."""
+        ticket = self.record.ticket
+        if ticket is not None:
+            closed = (*self.record.closed_tickets, ticket.ticket_id)[-CLOSED_TICKETS:]
+            self.change(ticket=None, ticket_until=None, closed_tickets=closed)
+
+    def answer_evidence(self) -> None:
+        """Let what is known against the instance so far count for nothing."""
+        self.change(evidence_since=self.now, streaks=NO_STREAKS)
 
     # Incidents
 
@@ -145,7 +166,7 @@ class Case:
             replace(incident, status=status, reason=reason, ended_at=self.now if ended else None)
         )
         if ended:
-            self.change(incident=None)
+            self.change(incident=None, shift_until=None)
 
     def _put_incident(self, incident: Incident) -> None:
         self._incidents[incident.incident_id] = incident
@@ -169,13 +190,20 @@ class Case:
 
     def restart(self) -> None:
         """Want the target life restarted, within the budget; past it, give up."""
+        self._start_anew(Action.RESTART)
+
+    def replace(self) -> None:
+        """Want it started from weights pulled anew, within the same budget."""
+        self._start_anew(Action.REPLACE)
+
+    def _start_anew(self, action: Action) -> None:
         rule = self.policy.restart
         if not self.spend_restart():
             self.give_up(f"{rule.restarts} restarts within {rule.restart_window_s:g} s are used up")
             return
         used = len(self.record.restarts) - 1
         delay_s = rule.back_off_s[min(used, len(rule.back_off_s) - 1)]
-        self.want(Action.RESTART, self.after(delay_s))
+        self.want(action, self.after(delay_s))
 
     def spend_restart(self) -> bool:
         """Count one more life against the restart budget; False when none is left."""
@@ -205,7 +233,7 @@ class Case:
 
     def decision(self) -> Decision:
         """Send what is wanted and return everything that changed."""
-        self.change(weight=weight_of(self.record, self.policy.score, self.now))
+        self.change(weight=self._weight())
         changed = routed(self.record) != routed(self.before) or self.record.pool != self.before.pool
         wanted = self.record.wanted
         if wanted is not None and self.record.flight is None and self._may_send(wanted):
@@ -220,28 +248,27 @@ class Case:
             routing_changed=changed,
         )
 
+    def _weight(self) -> float:
+        weight = weight_of(self.record, self.policy.score, self.now)
+        if self.record.shift_until is None:
+            return weight
+        return min(weight, self.policy.condition_c.shift_weight)
+
     def _may_send(self, action: Action) -> bool:
         """True unless it ends a process in a paused pool, and no operator has asked for that."""
         incident = self.record.incident
         asked = incident is not None and incident.condition is Condition.OPERATOR
-        return asked or not self.pool.paused or action not in (Action.DRAIN, Action.RESTART)
+        return asked or not self.pool.paused or action not in ENDS_OR_CHANGES_A_LIFE
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         available_at = max(self.now, self.record.wanted_from or self.now)
-        due_at = available_at + timedelta(seconds=self._time_for(action))
+        due_at = available_at + timedelta(seconds=time_for(action, self.policy))
         self.change(fence=self.record.fence + 1)
         version = self.pool.routing_version + int(routing_changed)
         command = self._command(action, due_at, version)
         self._orders.append(CommandOrder(command, available_at, due_at))
         flight = Flight(command.message_id, action, due_at)
         self.change(wanted=None, wanted_from=None, flight=flight)
-
-    def _time_for(self, action: Action) -> float:
-        drain, restart = self.policy.drain, self.policy.restart
-        return {
-            Action.DRAIN: drain.grace_s + drain.margin_s,
-            Action.RESTART: restart.grace_s + restart.start_timeout_s + restart.margin_s,
-        }.get(action, self.policy.limits.command_timeout_s)
 
     def _command(self, action: Action, due_at: datetime, version: int) -> AnyCommand:
         record = self.record
@@ -259,17 +286,7 @@ class Case:
             "incident_id": incident_id,
             "expires_at": due_at,
         }
-        if action is Action.DRAIN:
-            grace_s = self.policy.drain.grace_s
-            return DrainInstance(**common, grace_s=grace_s, routing_version=version)
-        if action is Action.EJECT:
-            return EjectInstance(**common, grace_s=0, routing_version=version)
-        if action is Action.RESTART:
-            rule = self.policy.restart
-            return RestartInstance(
-                **common, grace_s=rule.grace_s, start_timeout_s=rule.start_timeout_s
-            )
-        return ReadmitInstance(**common)
+        return command_for(action, self.policy, version, common)
 
     # Ways that several events share
 
@@ -283,6 +300,8 @@ class Case:
             penalty_at=self.now,
             evidence_since=None,
             refuted_at=None,
+            streaks=NO_STREAKS,
+            repaired_at=None,
         )
 
     def enter_probation(self, trigger: Trigger, timeout_s: float | None = None) -> None:
@@ -303,16 +322,56 @@ class Case:
         self.change(target_life=self.record.life_id)
         self.move(Trigger.PROVEN)
         if refuted_at and self.now <= refuted_at + timedelta(seconds=rule.reconfirm_window_s):
-            self.confirm("proven again after a refutation")
+            self.mend("proven again after a refutation")
         else:
             self.want(Action.EJECT)
             self.give_ticket("confirm", rule.confirm_timeout_s)
 
-    def confirm(self, reason: str) -> None:
-        """Restart an ejected instance."""
+    def take_out(self) -> None:
+        """Take out at once, with nothing left to confirm; once it is out, it is mended."""
+        self.change(target_life=self.record.life_id)
+        self.move(Trigger.PROVEN)
+        self.want(Action.EJECT)
+
+    def leave(self) -> None:
+        """Take out to be repaired in place where that is tried, else drain."""
+        if self.may_repair():
+            self.take_out()
+        else:
+            self.condemn()
+
+    def may_repair(self) -> bool:
+        """True when repair in place is the next thing to try: once in a life."""
+        rule, incident = self.policy.repair, self.record.incident
+        if incident is None or not self.record.running or self.record.repaired_at is not None:
+            return False
+        by_rule = rule.enabled and incident.condition in rule.conditions
+        return by_rule or incident.playbook is Playbook.REPAIR
+
+    def mend(self, reason: str) -> None:
+        """Repair, replace or restart an ejected instance, whatever comes next for it."""
         self.set_incident("open", reason)
-        self.move(Trigger.CONFIRMED)
-        self.restart()
+        if self.may_repair():
+            self.close_ticket()
+            self.change(due_at=None)
+            self.want(Action.REPAIR)
+        elif self.is_to_be_replaced():
+            self.replace_from(reason)
+        else:
+            self.move(Trigger.CONFIRMED)
+            self.restart()
+
+    def is_to_be_replaced(self) -> bool:
+        """True when the open incident distrusts the weights."""
+        incident = self.record.incident
+        return incident is not None and incident.playbook is Playbook.REPLACE
+
+    def replace_from(self, reason: str) -> None:
+        """Replace the present life; the open incident goes on."""
+        self.change(target_life=self.record.life_id)
+        self.set_incident("open", reason)
+        self.move(Trigger.DISTRUSTED)
+        self.replace()
 
     def restart_from(self, trigger: Trigger, condition: Condition, reason: str) -> None:
         """Restart the present life for a cause of its own; the open incident goes on."""

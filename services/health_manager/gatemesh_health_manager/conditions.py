@@ -1,20 +1,36 @@
 """The rollback conditions, evaluated on one verdict and the facts around it."""
 
-from gatemesh_common.messages import Outcome, Verdict
-from gatemesh_health_manager.facts import Facts
-from gatemesh_health_manager.policy import ConditionA, ConditionB, PoolPolicy
+from datetime import datetime
+
+from gatemesh_common.messages import CheckLevel, Outcome, Verdict
+from gatemesh_health_manager.facts import Facts, prompt_key
+from gatemesh_health_manager.policy import (
+    ConditionA,
+    ConditionB,
+    ConditionC,
+    ConditionD,
+    PoolPolicy,
+)
 from gatemesh_health_manager.record import Condition
+from gatemesh_health_manager.streaks import Streak, Streaks
 
-RANK = {Condition.A: 1, Condition.B: 2}
-"""A held incident takes on the graver condition when that one is broken too."""
+RANK = {Condition.A: 1, Condition.C: 2, Condition.B: 3, Condition.D: 4}
+"""What is not acted on yet takes on the graver condition when that one is broken too."""
 
 
-def broken_condition(verdict: Verdict, facts: Facts, policy: PoolPolicy) -> Condition | None:
-    """Return the gravest condition that a failure breaks, if any."""
+def broken_condition(
+    verdict: Verdict, at: datetime, facts: Facts, streaks: Streaks, policy: PoolPolicy
+) -> Condition | None:
+    """Return the gravest condition that a failure at some moment breaks, if any."""
     if verdict.outcome is not Outcome.FAILED:
         return None
+    level = verdict.check_level
+    if level in policy.condition_d.levels and breaks_d(streaks.d, at, policy.condition_d):
+        return Condition.D
     if breaks_b(verdict, policy.condition_b):
         return Condition.B
+    if level in policy.condition_c.levels and breaks_c(streaks.c, at, policy.condition_c):
+        return Condition.C
     if counts_for_a(verdict, policy.condition_a) and breaks_a(facts, policy.condition_a):
         return Condition.A
     return None
@@ -22,7 +38,16 @@ def broken_condition(verdict: Verdict, facts: Facts, policy: PoolPolicy) -> Cond
 
 def breaks_b(verdict: Verdict, rule: ConditionB) -> bool:
     """True when one failure is proof enough to take the instance out."""
-    return rule.enabled and verdict.hard and verdict.check_level in rule.levels
+    if not rule.enabled:
+        return False
+    return (verdict.hard and verdict.check_level in rule.levels) or has_proof(verdict, rule)
+
+
+def has_proof(verdict: Verdict, rule: ConditionB) -> bool:
+    """True for a failed probe suite with an answer that only a broken engine gives."""
+    faults = verdict.details.get("faults")
+    found = list(faults.values()) if isinstance(faults, dict) else []
+    return verdict.check_level is CheckLevel.L5 and any(f in found for f in rule.suite_faults)
 
 
 def counts_for_a(verdict: Verdict, rule: ConditionA) -> bool:
@@ -33,3 +58,30 @@ def counts_for_a(verdict: Verdict, rule: ConditionA) -> bool:
 def breaks_a(facts: Facts, rule: ConditionA) -> bool:
     """True when a window holds more failures, of enough prompts, than the rule tolerates."""
     return facts.failures > rule.more_than and facts.prompts >= rule.min_prompts
+
+
+def breaks_c(streak: Streak, at: datetime, rule: ConditionC) -> bool:
+    """True when a failure belongs to a streak that is long enough, of enough prompts."""
+    long = streak.length >= rule.consecutive and streak.prompts >= rule.min_prompts
+    return rule.enabled and streak.is_open_at(at) and long
+
+
+def breaks_d(streak: Streak, at: datetime, rule: ConditionD) -> bool:
+    """True when a failed suite belongs to a streak that is long enough."""
+    return rule.enabled and streak.is_open_at(at) and streak.length >= rule.consecutive
+
+
+def streaks_after(streaks: Streaks, verdict: Verdict, at: datetime, policy: PoolPolicy) -> Streaks:
+    """Return the streaks after a verdict on the present life; one that was skipped is none."""
+    c, d, level = streaks.c, streaks.d, verdict.check_level
+    if level in policy.condition_c.levels:
+        c = _lengthened(c, verdict, at)
+    if level in policy.condition_d.levels:
+        d = _lengthened(d, verdict, at)
+    return Streaks(c, d)
+
+
+def _lengthened(streak: Streak, verdict: Verdict, at: datetime) -> Streak:
+    if verdict.outcome is Outcome.FAILED:
+        return streak.failed(at, prompt_key(verdict))
+    return streak.passed(at) if verdict.outcome is Outcome.PASSED else streak

@@ -1,9 +1,10 @@
 """What the recent verdicts say: the densest window of failures, counted by distinct prompts."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from gatemesh_common.messages import Verdict
 
@@ -25,6 +26,8 @@ class Facts:
     failures: int = 0
     """Counted failures: each prompt at most as often as the policy says."""
     prompts: int = 0
+    copied_at: datetime | None = None
+    """When the prompt of the verdict at hand last failed at the same gate before, if it did."""
 
 
 NO_FACTS = Facts()
@@ -38,6 +41,29 @@ def prompt_key(verdict: Verdict) -> str:
 def evidence_time(verdict: Verdict, now: datetime) -> datetime:
     """Return when the failure happened; a clock that runs ahead cannot push it into the future."""
     return min(verdict.timestamp, now)
+
+
+CopyKey = tuple[str, str, str, bool]
+"""Instance, prompt, gate, and whether it was proof: failures that are copies of each other."""
+
+
+def copy_key(verdict: Verdict) -> CopyKey:
+    """Return what makes two failures copies of each other."""
+    return (verdict.instance_id, prompt_key(verdict), verdict.check_level.value, verdict.hard)
+
+
+class Copies:
+    """When each prompt last failed on the present life, while a batch is gone through."""
+
+    def __init__(self, latest: Mapping[CopyKey, datetime] = MappingProxyType({})) -> None:
+        self._latest = dict(latest)
+
+    def note(self, verdict: Verdict, now: datetime) -> datetime | None:
+        """Take in a failure; return when its prompt last failed before."""
+        key, at = copy_key(verdict), evidence_time(verdict, now)
+        before = self._latest.get(key)
+        self._latest[key] = at if before is None else max(at, before)
+        return before
 
 
 class _Window:

@@ -60,6 +60,7 @@ class Fleet:
             serving=sum(record.serving for record in members),
             paused=known.paused,
             routing_version=known.routing_version,
+            probing=sum(record.serving and record.ticket is not None for record in members),
         )
 
     def apply(

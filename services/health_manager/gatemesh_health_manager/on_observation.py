@@ -63,5 +63,7 @@ def on_exit(case: Case) -> None:
     if case.record.state is S.STARTING:
         if case.record.due_at is None:
             case.change(due_at=case.after(case.policy.restart.start_timeout_s))
+    elif case.record.state is S.EJECTED and case.is_to_be_replaced():
+        case.replace_from("exited by itself")
     elif case.record.state not in UNATTENDED:
         case.restart_from(Trigger.EXITED, Condition.EXIT, "exited by itself")

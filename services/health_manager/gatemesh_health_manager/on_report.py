@@ -1,11 +1,20 @@
 """What the end of a command does, whether the executor reported it or time ran out."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from gatemesh_common.messages import Action, CommandReport, InstanceState, ReportOutcome
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.record import Playbook
 from gatemesh_health_manager.states import UNATTENDED, Trigger
+
+WAITS_FOR = {
+    InstanceState.RESTARTING: Action.RESTART,
+    InstanceState.REPLACING: Action.REPLACE,
+}
+"""The command whose report these states wait for."""
+NOT_OFFERED = "wrong_action"
+"""By this an executor of an earlier release says that it knows no such command."""
 
 
 def on_report(case: Case, report: CommandReport) -> None:
@@ -45,7 +54,11 @@ def after_command(case: Case, action: Action, *, succeeded: bool, why: str) -> N
     if action is Action.DRAIN and state is InstanceState.DRAINING:
         after_drain(case, succeeded=succeeded, why=why)
     elif action is Action.RESTART and state is InstanceState.RESTARTING:
-        after_restart(case, succeeded=succeeded, why=why)
+        after_start(case, case.restart, succeeded=succeeded, why=why)
+    elif action is Action.REPLACE and state is InstanceState.REPLACING:
+        after_replace(case, succeeded=succeeded, why=why)
+    elif state is InstanceState.EJECTED:
+        after_ejected(case, action, succeeded=succeeded, why=why)
     elif action is Action.READMIT and case.record.serving and not succeeded:
         case.change(due_at=case.after(case.policy.limits.command_timeout_s))
 
@@ -63,7 +76,30 @@ def after_drain(case: Case, *, succeeded: bool, why: str) -> None:
     case.restart()
 
 
-def after_restart(case: Case, *, succeeded: bool, why: str) -> None:
+def after_ejected(case: Case, action: Action, *, succeeded: bool, why: str) -> None:
+    """Mend what is out with nothing to confirm; let probes decide about a repaired life."""
+    if action is Action.REPAIR:
+        case.change(repaired_at=case.now)
+        if succeeded:
+            case.set_incident("open", "repaired in place")
+            case.enter_probation(Trigger.REPAIRED)
+        else:
+            case.mend(f"repair failed: {why}")
+    elif action is Action.EJECT and case.record.ticket is None and case.record.wanted is None:
+        case.mend(case.record.incident.reason if case.record.incident else "")
+
+
+def after_replace(case: Case, *, succeeded: bool, why: str) -> None:
+    """Let probes decide about the replacement; where nothing is replaced, restart instead."""
+    if not succeeded and why == NOT_OFFERED:
+        case.set_incident("open", f"cannot be replaced: {why}")
+        case.move(Trigger.NOT_OFFERED)
+        case.restart()
+    else:
+        after_start(case, case.replace, succeeded=succeeded, why=why)
+
+
+def after_start(case: Case, again: Callable[[], None], *, succeeded: bool, why: str) -> None:
     """Let probes decide about the new life; without one, try again within the budget."""
     record = case.record
     # Observed meanwhile, the new life may have ended again.
@@ -73,9 +109,10 @@ def after_restart(case: Case, *, succeeded: bool, why: str) -> None:
     if record.life_id != record.target_life:
         # A new life came up and did not become ready: the next restart is about that one.
         case.change(target_life=record.life_id)
-    case.set_incident("open", f"restart failed: {why}" if why else "restart failed")
+    what = "replacement" if record.state is InstanceState.REPLACING else "restart"
+    case.set_incident("open", f"{what} failed: {why}" if why else f"{what} failed")
     case.move(Trigger.RETRIED)
-    case.restart()
+    again()
 
 
 def on_overdue_command(case: Case) -> None:
@@ -84,10 +121,11 @@ def on_overdue_command(case: Case) -> None:
     if flight is None:
         return
     case.end_flight("expired", "no report in time")
-    if flight.action is Action.RESTART and executor_is_silent(case):
+    waiting = WAITS_FOR.get(case.record.state)
+    if flight.action in WAITS_FOR.values() and executor_is_silent(case):
         # Nobody tried: the order is repeated and not counted; the incident's age bounds it.
-        if case.record.state is InstanceState.RESTARTING:
-            case.want(Action.RESTART)
+        if flight.action is waiting:
+            case.want(flight.action)
         return
     after_command(case, flight.action, succeeded=False, why="no report in time")
 

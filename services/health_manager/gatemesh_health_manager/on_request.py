@@ -41,6 +41,25 @@ def on_eject(case: Case, request: ActionRequest) -> None:
         case.eject()
 
 
+def on_repair(case: Case, request: ActionRequest) -> None:
+    """Take out and repair in place; what cannot be repaired is restarted."""
+    if allowed(case, Trigger.PROVEN):
+        case.change(repaired_at=None)
+        take_over(case, request, Playbook.REPAIR)
+        case.take_out()
+
+
+def on_replace(case: Case, request: ActionRequest) -> None:
+    """Take out and start anew from weights pulled anew, through probation."""
+    if case.record.state is S.QUARANTINED:
+        case.change(restarts=())
+        take_over(case, request, Playbook.REPLACE)
+        case.replace_from(case.record.incident.cause if case.record.incident else "")
+    elif allowed(case, Trigger.PROVEN):
+        take_over(case, request, Playbook.REPLACE)
+        case.take_out()
+
+
 def on_quarantine(case: Case, request: ActionRequest) -> None:
     """Take out and leave the process alone until released."""
     if allowed(case, Trigger.WITHDRAWN):
@@ -91,6 +110,8 @@ def take_over(case: Case, request: ActionRequest, playbook: Playbook) -> None:
 
 REQUESTS: dict[str, Callable[[Case, ActionRequest], None]] = {
     "drain": on_drain,
+    "repair": on_repair,
+    "replace": on_replace,
     "restart": on_restart,
     "eject": on_eject,
     "quarantine": on_quarantine,

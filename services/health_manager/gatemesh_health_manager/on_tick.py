@@ -6,22 +6,25 @@ from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.on_report import on_overdue_command
 from gatemesh_health_manager.on_verdict import act_or_hold
-from gatemesh_health_manager.record import Condition
+from gatemesh_health_manager.probing import schedule_probe
+from gatemesh_health_manager.record import Condition, Incident
 from gatemesh_health_manager.states import Trigger
 
 S = InstanceState
 
 
-def on_tick(case: Case) -> None:
+def on_tick(case: Case, requests: int = 0) -> None:
     """End what is overdue, act on what was held, let a healed instance be trusted again."""
     if case.record.flight is not None and case.now >= case.record.flight.due_at:
         on_overdue_command(case)
     if case.record.due_at is not None and case.now >= case.record.due_at:
         on_overdue_state(case)
     on_incident_age(case)
+    on_shift_end(case)
     above = case.score > case.policy.score.clear_above
     if above and case.record.state is S.SUSPECT and case.record.incident is None:
         case.move(Trigger.CLEARED)
+    schedule_probe(case, requests)
 
 
 def on_overdue_state(case: Case) -> None:
@@ -29,7 +32,7 @@ def on_overdue_state(case: Case) -> None:
     case.change(due_at=None)
     state = case.record.state
     if state is S.EJECTED:
-        case.confirm("probes did not answer in time")
+        case.mend("probes did not answer in time")
     elif state is S.PROBATION:
         # No answer is no evidence against the engine: agents may be away. They are asked anew.
         case.give_ticket("probation", case.policy.probation.timeout_s)
@@ -47,9 +50,35 @@ def on_incident_age(case: Case) -> None:
     age = case.now - incident.opened_at
     if incident.status == "held":
         if age >= timedelta(seconds=case.policy.ejection.held_for_s):
-            case.set_incident("expired", "no room in the ejection budget in time")
-            case.change(evidence_since=case.now)
+            let_expire(case, "no room in the ejection budget in time")
         elif not case.pool.paused and case.why_not_out() is None:
-            act_or_hold(case)
+            act_on_held(case, incident)
+    elif case.record.serving:
+        # Traffic is being shifted away; that ends by itself.
+        return
     elif age >= timedelta(seconds=case.policy.limits.incident_for_s):
         case.give_up(f"not repaired within {case.policy.limits.incident_for_s:g} s")
+
+
+def act_on_held(case: Case, incident: Incident) -> None:
+    """Act now that there is room, unless the evidence is of a time that is over."""
+    window = timedelta(seconds=case.policy.condition_a.window_s)
+    if incident.condition is Condition.A and case.now - case.record.penalty_at > window:
+        let_expire(case, "no failure any more when there was room")
+    else:
+        act_or_hold(case)
+
+
+def let_expire(case: Case, reason: str) -> None:
+    """End a held incident, and its evidence with it."""
+    case.set_incident("expired", reason)
+    case.answer_evidence()
+
+
+def on_shift_end(case: Case) -> None:
+    """Go on to the drain once traffic was shifted away for long enough."""
+    incident, until = case.record.incident, case.record.shift_until
+    if incident is None or until is None or case.now < until:
+        return
+    if incident.condition is Condition.C and incident.status == "open":
+        act_or_hold(case)

@@ -1,18 +1,25 @@
-"""What a verdict does: answers a probe ticket, or is evidence against the present life."""
+"""What a verdict does: answers a probe ticket, or is evidence about the present life."""
+
+from datetime import datetime
 
 from gatemesh_common.messages import (
     Action,
+    Attribution,
     CheckLevel,
     InstanceState,
     Outcome,
     Verdict,
 )
 from gatemesh_health_manager.case import Case
-from gatemesh_health_manager.conditions import RANK, broken_condition
+from gatemesh_health_manager.conditions import RANK, broken_condition, streaks_after
 from gatemesh_health_manager.facts import Facts, evidence_time
-from gatemesh_health_manager.record import Condition, Incident, InstanceRecord
+from gatemesh_health_manager.probing import schedule_probe, want_probe, want_second_probe
+from gatemesh_health_manager.record import Condition, Incident, InstanceRecord, Playbook
 from gatemesh_health_manager.score import FULL_SCORE, penalised
 from gatemesh_health_manager.states import Trigger
+
+PLAYBOOKS = {Condition.D: Playbook.REPLACE}
+"""What follows a condition; a restart where nothing is named."""
 
 
 def on_verdict(case: Case, verdict: Verdict, facts: Facts) -> None:
@@ -20,9 +27,16 @@ def on_verdict(case: Case, verdict: Verdict, facts: Facts) -> None:
     if not is_about_present_life(case.record, verdict):
         return
     if answers_ticket(case.record, verdict):
-        on_probe_result(case, verdict)
+        on_probe_result(case, verdict, facts)
+    elif answers_closed_ticket(case.record, verdict):
+        return
     elif is_failure_of_present_life(case.record, verdict):
         on_failure(case, verdict, facts)
+    elif is_fault_of_a_request(case.record, verdict):
+        on_fault_of_a_request(case, verdict)
+    elif verdict.outcome is Outcome.PASSED and case.record.serving:
+        on_pass(case, verdict)
+    schedule_probe(case)
 
 
 def is_about_present_life(record: InstanceRecord, verdict: Verdict) -> bool:
@@ -35,13 +49,35 @@ def answers_ticket(record: InstanceRecord, verdict: Verdict) -> bool:
     ticket = record.ticket
     return (
         ticket is not None
-        and verdict.check_level is CheckLevel.L5
         and verdict.outcome is not Outcome.SKIPPED
-        and ticket.ticket_id in (verdict.request_id, verdict.details.get("ticket_id"))
+        and ticket.ticket_id in tickets_named(verdict)
     )
 
 
+def answers_closed_ticket(record: InstanceRecord, verdict: Verdict) -> bool:
+    """True for a result of a suite of which the first one was taken, or that came too late."""
+    return not tickets_named(verdict).isdisjoint(record.closed_tickets)
+
+
+def tickets_named(verdict: Verdict) -> set[object]:
+    """Return the tickets that a verdict may be about."""
+    if verdict.check_level is not CheckLevel.L5:
+        return set()
+    named = verdict.details.get("ticket_id")
+    return {verdict.request_id, named if isinstance(named, str) else verdict.request_id}
+
+
 def is_failure_of_present_life(record: InstanceRecord, verdict: Verdict) -> bool:
+    """True for a failure that counts: of the present life, not the request's, not answered yet."""
+    return verdict.attribution is not Attribution.REQUEST and is_news_of_failure(record, verdict)
+
+
+def is_fault_of_a_request(record: InstanceRecord, verdict: Verdict) -> bool:
+    """True for a failure that another instance repeated: it counts for nothing."""
+    return verdict.attribution is Attribution.REQUEST and is_news_of_failure(record, verdict)
+
+
+def is_news_of_failure(record: InstanceRecord, verdict: Verdict) -> bool:
     """True for a failure of the present life that no earlier decision has answered yet."""
     since = record.evidence_since
     return (
@@ -54,22 +90,73 @@ def is_failure_of_present_life(record: InstanceRecord, verdict: Verdict) -> bool
 def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:
     """Let the score fall; accuse the instance when a condition is broken, else doubt it."""
     at = evidence_time(verdict, case.now)
-    penalty, penalty_at = penalised(case.record, verdict, at, case.policy.score)
-    case.change(penalty=penalty, penalty_at=penalty_at)
+    lose_points(case, verdict, at, facts)
     if not case.record.serving:
         return
-    condition = broken_condition(verdict, facts, case.policy)
+    case.change(streaks=streaks_after(case.record.streaks, verdict, at, case.policy))
+    condition = broken_condition(verdict, at, facts, case.record.streaks, case.policy)
     if condition is not None:
-        accuse(case, condition, reason_for(condition, verdict, facts))
+        accuse(case, condition, reason_for(condition, verdict, facts, case.record))
     low = case.score < case.policy.score.suspect_below
     if low and case.record.state is InstanceState.HEALTHY:
         case.move(Trigger.DOUBTED)
+        want_probe(case)
+    ask_again(case, verdict, facts)
 
 
-def reason_for(condition: Condition, verdict: Verdict, facts: Facts) -> str:
+def lose_points(case: Case, verdict: Verdict, at: datetime, facts: Facts) -> None:
+    """Let the score fall by what the failure costs beyond earlier copies of its prompt."""
+    since, copied_at = case.record.evidence_since, facts.copied_at
+    if copied_at is not None and since is not None and copied_at <= since:
+        copied_at = None
+    if copied_at is not None and at <= copied_at:
+        return
+    penalty, penalty_at = penalised(case.record, verdict, at, case.policy.score, copied_at)
+    case.change(penalty=penalty, penalty_at=penalty_at)
+
+
+def ask_again(case: Case, verdict: Verdict, facts: Facts) -> None:
+    """Want a probe out of turn where failures pile up, and a second suite after a failed one."""
+    if verdict.check_level in case.policy.condition_d.levels:
+        undecided = case.record.streaks.d.length < case.policy.condition_d.consecutive
+        (want_second_probe if undecided else want_probe)(case)
+    elif verdict.check_level in case.policy.condition_c.levels:
+        if case.record.streaks.c.length > 1:
+            want_probe(case)
+    elif facts.failures >= case.policy.probes.suspicion_failures:
+        want_probe(case)
+
+
+def on_fault_of_a_request(case: Case, verdict: Verdict) -> None:
+    """Count nothing; after a proof, ask for the suite: both instances could be bad."""
+    if verdict.hard:
+        want_probe(case)
+
+
+def on_pass(case: Case, verdict: Verdict) -> None:
+    """End a streak, and what a held incident has against the instance by it."""
+    at = evidence_time(verdict, case.now)
+    case.change(streaks=streaks_after(case.record.streaks, verdict, at, case.policy))
+    incident = case.record.incident
+    if incident is None or incident.status != "held":
+        return
+    streak = {Condition.C: case.record.streaks.c, Condition.D: case.record.streaks.d}
+    if incident.condition in streak and not streak[incident.condition].length:
+        case.set_incident("resolved", f"a later {verdict.check_level} check passed")
+
+
+def reason_for(condition: Condition, verdict: Verdict, facts: Facts, record: InstanceRecord) -> str:
     """Word what broke the condition, for people who read the history."""
+    streaks = record.streaks
+    if condition is Condition.B and not verdict.hard:
+        return f"proof in a probe suite: {verdict.reason}"
     if condition is Condition.B:
         return f"hard {verdict.check_level} failure: {verdict.reason}"
+    if condition is Condition.C:
+        counted = f"{streaks.c.length} failures in a row of {streaks.c.prompts} prompts"
+        return f"{counted}, last: {verdict.reason}"
+    if condition is Condition.D:
+        return f"{streaks.d.length} suites failed in a row, last: {verdict.reason}"
     return f"{facts.failures} failures of {facts.prompts} prompts, last: {verdict.reason}"
 
 
@@ -78,7 +165,7 @@ def accuse(case: Case, condition: Condition, reason: str) -> None:
     incident = case.record.incident
     if incident is not None and RANK[condition] <= rank_of(incident):
         return
-    case.open_incident(condition, reason)
+    case.open_incident(condition, reason, PLAYBOOKS.get(condition, Playbook.RESTART))
     act_or_hold(case)
 
 
@@ -98,20 +185,50 @@ def act_or_hold(case: Case) -> None:
     case.set_incident("open")
     if incident.condition is Condition.B:
         case.eject()
+    elif incident.condition is Condition.D:
+        case.take_out()
+    elif incident.condition is Condition.C:
+        shift_or_leave(case)
     else:
-        case.condemn()
+        case.leave()
 
 
-def on_probe_result(case: Case, verdict: Verdict) -> None:
-    """Confirm or refute a proof, or end a probation."""
+def shift_or_leave(case: Case) -> None:
+    """Shift traffic to the instances that prove right; once that is done, leave."""
+    until = case.record.shift_until
+    if until is None:
+        case.change(shift_until=case.after(case.policy.condition_c.shift_s))
+        if case.record.state is InstanceState.HEALTHY:
+            case.move(Trigger.DOUBTED)
+            want_probe(case)
+    elif case.now >= until:
+        case.leave()
+
+
+def on_probe_result(case: Case, verdict: Verdict, facts: Facts) -> None:
+    """Confirm or refute a proof, end a probation, or add to what is known of a serving instance."""
     passed = verdict.outcome is Outcome.PASSED
-    if case.record.state is InstanceState.EJECTED:
+    case.close_ticket()
+    if case.record.serving:
+        if passed:
+            on_pass(case, verdict)
+        else:
+            on_failure(case, verdict, facts)
+    elif case.record.state is InstanceState.EJECTED:
         if passed:
             refute(case)
         else:
-            case.confirm("confirmed by probes")
+            case.mend("confirmed by probes")
     elif passed:
         readmit(case)
+    else:
+        fail_probation(case)
+
+
+def fail_probation(case: Case) -> None:
+    """Replace or restart a life that its probes refused."""
+    if case.is_to_be_replaced():
+        case.replace_from("probes failed")
     else:
         case.restart_from(Trigger.PROBES_FAILED, Condition.PROBES, "probes failed")
 
@@ -128,9 +245,10 @@ def readmit(case: Case) -> None:
     case.change(
         penalty=FULL_SCORE - case.policy.score.readmit_score,
         penalty_at=case.now,
-        evidence_since=case.now,
+        probed_at=case.now,
         target_life=None,
     )
+    case.answer_evidence()
     case.move(Trigger.PROBES_PASSED)
     case.set_incident("resolved", "refuted" if was_refuted(case.record) else "repaired")
     case.want(Action.READMIT)

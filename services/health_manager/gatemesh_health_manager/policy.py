@@ -6,12 +6,12 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.messages import CheckLevel
+from gatemesh_common.messages import CheckLevel, Reason
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Points = Annotated[float, Field(ge=0, le=100)]
@@ -24,6 +24,10 @@ DEFAULT_POINTS: dict[CheckLevel, float] = {
     CheckLevel.L4: 10.0,
     CheckLevel.L5: 20.0,
 }
+
+
+LONGEST_STREAK = 10
+"""Longest streak that a rule may ask for; what is stored of one is bounded by it."""
 
 
 class PolicyError(SettingsError):
@@ -88,6 +92,31 @@ class ConditionB(Section):
     """Longest wait for the confirming probes; no answer counts as confirmed."""
     reconfirm_window_s: Seconds = 600.0
     """A second proof on the same life within this time after a refutation is not confirmed."""
+    suite_faults: frozenset[Reason] = frozenset({Reason.NAN_LOGITS})
+    """Faults of a probe suite's answers that are proof: no client's prompt can be to blame."""
+
+
+class ConditionC(Section):
+    """Failures of the shadow's comparison in a row: shift traffic away, drain, restart."""
+
+    enabled: bool = True
+    levels: frozenset[CheckLevel] = frozenset({CheckLevel.L4})
+    consecutive: int = Field(default=3, ge=1, le=LONGEST_STREAK)
+    """Failures without a pass between that act."""
+    min_prompts: int = Field(default=3, ge=1, le=LONGEST_STREAK)
+    shift_weight: float = Field(default=0.1, gt=0, le=1)
+    """Largest routing weight while traffic is shifted away."""
+    shift_s: float = Field(default=10.0, ge=0, le=600)
+    """How long traffic is shifted away before the drain begins."""
+
+
+class ConditionD(Section):
+    """Failed probe suites in a row: out at once, pull the weights anew, start."""
+
+    enabled: bool = True
+    levels: frozenset[CheckLevel] = frozenset({CheckLevel.L5})
+    consecutive: int = Field(default=2, ge=1, le=LONGEST_STREAK)
+    """Failed suites without a passed one between that act."""
 
 
 class EjectionBudget(Section):
@@ -121,6 +150,42 @@ class RestartPolicy(Section):
     """Time that running requests get when a restart ends a life that was not drained."""
     start_timeout_s: float = Field(default=300.0, gt=0, le=3600)
     margin_s: Seconds = 15.0
+
+
+class RepairPolicy(Section):
+    """Repair in place, tried once in a life before it is ended."""
+
+    enabled: bool = False
+    conditions: frozenset[Literal["A", "B", "C", "D"]] = frozenset({"C"})
+    """Conditions whose playbook begins with it."""
+    timeout_s: Seconds = 60.0
+    """Longest wait for its report."""
+
+
+class ReplacePolicy(Section):
+    """How weights are pulled anew; the start itself is bounded as a restart is."""
+
+    pull_timeout_s: Seconds = 1800.0
+
+
+class ProbePolicy(Section):
+    """When instances in rotation are asked for the probe suite."""
+
+    enabled: bool = True
+    every_requests: int = Field(default=500, ge=1, le=10_000_000)
+    """Client requests after which an instance is probed again."""
+    every_s: Seconds = 300.0
+    """Longest time without a probe; idle instances are probed too."""
+    suspicion_failures: int = Field(default=3, ge=1, le=10_000)
+    """Failures in condition A's window that call for a probe out of turn."""
+    min_gap_s: float = Field(default=30.0, ge=0, le=86_400)
+    """Shortest time between two probes of one instance."""
+    retry_after_s: float = Field(default=2.0, ge=0, le=3600)
+    """Time to the second suite after a failed one, whatever the gap."""
+    answer_s: Seconds = 120.0
+    """A probe that nobody answers in this time is no evidence."""
+    max_parallel_share: float = Field(default=0.25, gt=0, le=1)
+    """Largest share of the instances in rotation that are probed at once; one always may be."""
 
 
 class ProbationPolicy(Section):
@@ -164,9 +229,14 @@ class PoolPolicy(Section):
     score: ScorePolicy = ScorePolicy()
     condition_a: ConditionA = ConditionA()
     condition_b: ConditionB = ConditionB()
+    condition_c: ConditionC = ConditionC()
+    condition_d: ConditionD = ConditionD()
+    probes: ProbePolicy = ProbePolicy()
     ejection: EjectionBudget = EjectionBudget()
     drain: DrainPolicy = DrainPolicy()
     restart: RestartPolicy = RestartPolicy()
+    repair: RepairPolicy = RepairPolicy()
+    replace: ReplacePolicy = ReplacePolicy()
     probation: ProbationPolicy = ProbationPolicy()
     baseline: BaselinePolicy = BaselinePolicy()
     limits: Limits = Limits()

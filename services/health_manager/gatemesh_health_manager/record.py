@@ -13,6 +13,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
 )
 from gatemesh_health_manager.states import SERVING, Trigger
+from gatemesh_health_manager.streaks import NO_STREAKS, Streaks
 
 IncidentStatus = Literal["open", "held", "resolved", "quarantined", "expired"]
 
@@ -24,6 +25,10 @@ class Condition(StrEnum):
     """Many soft failures in a short time."""
     B = "B"
     """Hard proof."""
+    C = "C"
+    """The shadow disagrees again and again."""
+    D = "D"
+    """Probe suites fail in a row."""
     EXIT = "exit"
     """The process left by itself."""
     PROBES = "probes"
@@ -34,10 +39,12 @@ class Condition(StrEnum):
 
 
 class Playbook(StrEnum):
-    """What follows the drain."""
+    """What follows once the instance is out."""
 
     RESTART = "restart"
     STOP = "stop"
+    REPAIR = "repair"
+    REPLACE = "replace"
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,9 @@ class InstanceRecord:
     """Failures up to this moment have been answered and count for nothing."""
     refuted_at: datetime | None = None
     """When a hard proof on the present life was last refuted."""
+    streaks: Streaks = NO_STREAKS
+    repaired_at: datetime | None = None
+    """When repair in place was last tried on the present life."""
     fence: int = 0
     wanted: Action | None = None
     """The command to send as soon as none is in flight."""
@@ -97,6 +107,16 @@ class InstanceRecord:
     """The life that the incident is about; a restart ends this one and no other."""
     flight: Flight | None = None
     ticket: ProbeTicket | None = None
+    ticket_until: datetime | None = None
+    """When the ticket of an instance in rotation is void."""
+    closed_tickets: tuple[str, ...] = ()
+    """The latest tickets that were answered or are void; answers to them count for nothing."""
+    probed_at: datetime | None = None
+    """When an instance in rotation was last asked for the probe suite."""
+    probe_from: datetime | None = None
+    """From when on a probe out of turn is wanted."""
+    shift_until: datetime | None = None
+    """While set, traffic is shifted away; the drain begins at that moment."""
     due_at: datetime | None = None
     """When waiting in this state is over, whatever happens."""
     restarts: tuple[datetime, ...] = ()
@@ -123,6 +143,8 @@ class PoolFacts:
     serving: int
     paused: bool = False
     routing_version: int = 0
+    probing: int = 0
+    """Instances in rotation that are being probed."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +152,8 @@ class Tick:
     """The passing of time, as an event."""
 
     message_id: str
+    requests: int = 0
+    """Client requests since the instance was last probed."""
 
 
 @dataclass(frozen=True)

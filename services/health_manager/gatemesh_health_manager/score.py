@@ -3,7 +3,7 @@
 import math
 from datetime import datetime
 
-from gatemesh_common.messages import Verdict
+from gatemesh_common.messages import CheckLevel, Verdict
 from gatemesh_health_manager.policy import ScorePolicy
 from gatemesh_health_manager.record import InstanceRecord
 
@@ -23,14 +23,32 @@ def score_of(record: InstanceRecord, policy: ScorePolicy, now: datetime) -> floa
 
 
 def penalised(
-    record: InstanceRecord, verdict: Verdict, at: datetime, policy: ScorePolicy
+    record: InstanceRecord,
+    verdict: Verdict,
+    at: datetime,
+    policy: ScorePolicy,
+    copied_at: datetime | None = None,
 ) -> tuple[float, datetime]:
-    """Return penalty and its moment after a failure that happened `at` some time."""
-    points = policy.hard_points if verdict.hard else policy.points.get(verdict.check_level, 0.0)
+    """Return penalty and its moment after a failure that happened `at` some time.
+
+    Of the copies of one prompt the latest stands for all: an earlier one, `copied_at`, hands on
+    what is left of its points, so that a prompt never costs more than one failure.
+    """
+    points = points_for(verdict, policy)
+    if copied_at is not None:
+        points -= faded(points, (at - copied_at).total_seconds(), policy.half_life_s)
     latest = max(at, record.penalty_at)
     old = faded(record.penalty, (latest - record.penalty_at).total_seconds(), policy.half_life_s)
     new = faded(points, (latest - at).total_seconds(), policy.half_life_s)
     return min(LARGEST_PENALTY, old + new), latest
+
+
+def points_for(verdict: Verdict, policy: ScorePolicy) -> float:
+    """Return the points that a failure costs; one of a plugged-in gate only where rules name it."""
+    named = policy.points.get(verdict.check_level)
+    if named is None and verdict.check_level is CheckLevel.PLUGIN:
+        return 0.0
+    return policy.hard_points if verdict.hard else named or 0.0
 
 
 def weight_of(record: InstanceRecord, policy: ScorePolicy, now: datetime) -> float:

@@ -16,11 +16,17 @@ class Trigger(StrEnum):
     DOUBTED = "doubted"
     CLEARED = "cleared"
     CONDEMNED = "condemned"
-    """Condition A, or an operator: drain it."""
+    """Condition A or C, or an operator: drain it."""
     PROVEN = "proven"
-    """Condition B, or an operator: out at once."""
+    """Condition B or D, a repair, or an operator: out at once."""
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
+    REPAIRED = "repaired"
+    """Repaired in place."""
+    DISTRUSTED = "distrusted"
+    """Its weights are not trusted any more: pull them anew."""
+    NOT_OFFERED = "not_offered"
+    """The executor replaces nothing: restart it."""
     DRAINED = "drained"
     STOPPED = "stopped"
     """Drained, and meant to stay away."""
@@ -52,6 +58,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.STARTING, T.WITHDRAWN): S.QUARANTINED,
     (S.PROBATION, T.PROBES_PASSED): S.HEALTHY,
     (S.PROBATION, T.PROBES_FAILED): S.RESTARTING,
+    (S.PROBATION, T.DISTRUSTED): S.REPLACING,
     (S.PROBATION, T.EXITED): S.RESTARTING,
     (S.PROBATION, T.RELIVED): S.STARTING,
     (S.PROBATION, T.CONDEMNED): S.DRAINING,
@@ -75,6 +82,8 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.DRAINING, T.WITHDRAWN): S.QUARANTINED,
     (S.EJECTED, T.CONFIRMED): S.RESTARTING,
     (S.EJECTED, T.REFUTED): S.PROBATION,
+    (S.EJECTED, T.REPAIRED): S.PROBATION,
+    (S.EJECTED, T.DISTRUSTED): S.REPLACING,
     (S.EJECTED, T.EXITED): S.RESTARTING,
     (S.EJECTED, T.RELIVED): S.STARTING,
     (S.EJECTED, T.CONDEMNED): S.DRAINING,
@@ -84,8 +93,14 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.RESTARTING, T.RETRIED): S.RESTARTING,
     (S.RESTARTING, T.GAVE_UP): S.QUARANTINED,
     (S.RESTARTING, T.WITHDRAWN): S.QUARANTINED,
+    (S.REPLACING, T.STARTED): S.PROBATION,
+    (S.REPLACING, T.RETRIED): S.REPLACING,
+    (S.REPLACING, T.NOT_OFFERED): S.RESTARTING,
+    (S.REPLACING, T.GAVE_UP): S.QUARANTINED,
+    (S.REPLACING, T.WITHDRAWN): S.QUARANTINED,
     (S.QUARANTINED, T.RELEASED): S.PROBATION,
     (S.QUARANTINED, T.REVIVED): S.RESTARTING,
+    (S.QUARANTINED, T.DISTRUSTED): S.REPLACING,
     (S.QUARANTINED, T.CONDEMNED): S.DRAINING,
 }
 
@@ -93,7 +108,7 @@ SERVING = frozenset({S.HEALTHY, S.SUSPECT})
 """States in which an instance gets requests of clients."""
 
 
-UNATTENDED = frozenset({S.DRAINING, S.RESTARTING, S.QUARANTINED})
+UNATTENDED = frozenset({S.DRAINING, S.RESTARTING, S.REPLACING, S.QUARANTINED})
 """States in which lives may end and begin without a meaning of their own."""
 
 

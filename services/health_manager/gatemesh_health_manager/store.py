@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +30,7 @@ from gatemesh_health_manager import store_fleet, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.facts import NO_FACTS, Facts
 from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.on_verdict import is_failure_of_present_life
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, Tick
 from gatemesh_health_manager.routing import routing_table
@@ -99,9 +101,7 @@ class Store:
         async with self._deciding() as work:
             fresh = await work.unseen(queue, verdicts)
             await work.load({verdict.instance_id: verdict.pool for verdict in fresh})
-            facts = await work.store_verdicts(fresh)
-            for verdict in fresh:
-                work.decide(verdict.instance_id, verdict, facts.get(verdict.instance_id, NO_FACTS))
+            await work.judge(fresh)
         tell_verdicts(fresh)
 
     async def apply_records(self, queue: str, messages: Sequence[Message]) -> None:
@@ -127,7 +127,7 @@ class Store:
         """Let time pass for every instance."""
         async with self._deciding() as work:
             await work.load_all()
-            work.tick()
+            await work.tick()
         tell_fleet(work.fleet)
 
     async def routing_tables(self) -> list[RoutingTable]:
@@ -205,6 +205,16 @@ class Work:
             self._connection, self._policy, self.fleet, verdicts, self._now
         )
 
+    async def judge(self, verdicts: Sequence[Verdict]) -> None:
+        """Insert verdicts and decide about each, as if they had come one by one."""
+        copies = await store_verdicts.earlier_copies(self._connection, self.fleet, verdicts)
+        facts = await self.store_verdicts(verdicts)
+        for verdict in verdicts:
+            known = facts.get(verdict.instance_id, NO_FACTS)
+            if is_failure_of_present_life(self.fleet.records[verdict.instance_id], verdict):
+                known = replace(known, copied_at=copies.note(verdict, self._now))
+            self.decide(verdict.instance_id, verdict, known)
+
     async def store_records(self, messages: Sequence[Message]) -> None:
         """Insert messages that are written down as they are."""
         for kind, (table, row_of) in PLAIN_RECORDS.items():
@@ -239,14 +249,15 @@ class Work:
             return "no such instance has been heard of"
         return self.decide(instance_id, request).refusal or ""
 
-    def tick(self) -> None:
+    async def tick(self) -> None:
         """Let time pass for every instance that the executor knows."""
+        requests = await store_fleet.requests_since_probe(self._connection, self.fleet, self._now)
         for record in list(self.fleet.records.values()):
             if record.observed:
-                self._tick_one(record.instance_id)
+                self._tick_one(record.instance_id, requests.get(record.instance_id, 0))
 
-    def _tick_one(self, instance_id: str) -> None:
-        tick = Tick(derived_id("tick", instance_id, self._now.isoformat()))
+    def _tick_one(self, instance_id: str, requests: int) -> None:
+        tick = Tick(derived_id("tick", instance_id, self._now.isoformat()), requests)
         try:
             self.decisions.append(self.fleet.apply(instance_id, tick, self._now))
         except IllegalTransitionError as error:

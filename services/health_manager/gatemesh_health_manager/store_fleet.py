@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, Table, bindparam, select, update
+from sqlalchemy import RowMapping, Select, Table, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.record import Decision, InstanceRecord
 from gatemesh_health_manager.store_rows import (
     Row,
     command_end_row,
@@ -126,6 +126,46 @@ async def _read_instances(connection: AsyncConnection, fleet: Fleet, *, lock: bo
         record = read_instance(row, incidents.get(row["instance_id"]))
         fleet.records[record.instance_id] = record
         fleet.stored[record.instance_id] = record
+
+
+# Reads the windows of one routine interval at most, by index.
+REQUESTS = text(
+    """
+    SELECT w.name, sum(t.requests)::bigint AS requests
+    FROM unnest(CAST(:names AS text[]), CAST(:lives AS int[]), CAST(:since AS timestamptz[]))
+        AS w (name, life, since)
+    JOIN telemetry_windows t ON t.instance_id = w.name AND t.window_end > w.since
+        AND t.incarnation = w.life
+    GROUP BY w.name"""
+)
+
+
+async def requests_since_probe(
+    connection: AsyncConnection, fleet: Fleet, now: datetime
+) -> dict[str, int]:
+    """Return the client requests since the last probe, of instances where they may call for one."""
+    waiting = [
+        (record, record.probed_at)
+        for record in fleet.records.values()
+        if record.probed_at is not None and may_count(record, record.probed_at, fleet, now)
+    ]
+    if not waiting:
+        return {}
+    query = {
+        "names": [record.instance_id for record, _ in waiting],
+        "lives": [record.incarnation for record, _ in waiting],
+        "since": [probed_at for _, probed_at in waiting],
+    }
+    rows = await connection.execute(REQUESTS, query)
+    return {row.name: row.requests for row in rows}
+
+
+def may_count(record: InstanceRecord, probed_at: datetime, fleet: Fleet, now: datetime) -> bool:
+    """True where the count of requests decides: probed lately, but not just now."""
+    rule = fleet.policy.for_pool(record.pool).probes
+    age_s = (now - probed_at).total_seconds()
+    idle = record.serving and record.ticket is None
+    return rule.enabled and idle and rule.min_gap_s <= age_s < rule.every_s
 
 
 async def insert_rows(connection: AsyncConnection, table: Table, rows: Sequence[Row]) -> None:

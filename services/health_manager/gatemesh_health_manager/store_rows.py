@@ -32,6 +32,7 @@ from gatemesh_health_manager.record import (
     Playbook,
     Transition,
 )
+from gatemesh_health_manager.streaks import Streak, Streaks
 
 Row = dict[str, Any]
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -50,10 +51,15 @@ SAME_NAME = (
     "observed_at",
     "evidence_since",
     "refuted_at",
+    "repaired_at",
     "fence",
     "wanted_from",
     "target_life",
     "due_at",
+    "ticket_until",
+    "probed_at",
+    "probe_from",
+    "shift_until",
     "weight",
 )
 """Fields of an instance that are stored as they are."""
@@ -83,7 +89,9 @@ def instance_row(record: InstanceRecord) -> Row:
         "flight_due_at": flight.due_at if flight else None,
         "ticket_id": ticket.ticket_id if ticket else None,
         "ticket_purpose": ticket.purpose if ticket else None,
+        "closed_tickets": list(record.closed_tickets),
         "restarts": list(record.restarts),
+        "streaks": {"c": streak_json(record.streaks.c), "d": streak_json(record.streaks.d)},
     }
 
 
@@ -101,8 +109,28 @@ def read_instance(row: RowMapping, incident: Incident | None) -> InstanceRecord:
         wanted=Action(row["wanted_action"]) if row["wanted_action"] else None,
         flight=flight or None,
         ticket=ticket or None,
+        closed_tickets=tuple(row["closed_tickets"]),
         restarts=tuple(row["restarts"]),
+        streaks=Streaks(*(read_streak(row["streaks"].get(name, {})) for name in ("c", "d"))),
         incident=incident,
+    )
+
+
+def streak_json(streak: Streak) -> Row:
+    """Return a streak as JSON."""
+    return {
+        "passed_at": streak.passed_at and streak.passed_at.isoformat(),
+        "failures": [[at.isoformat(), storable(prompt)] for at, prompt in streak.failures],
+    }
+
+
+def read_streak(stored: Mapping[str, Any]) -> Streak:
+    """Return the streak of its JSON; one that was never stored is empty."""
+    passed_at = stored.get("passed_at")
+    failures = stored.get("failures", ())
+    return Streak(
+        datetime.fromisoformat(passed_at) if passed_at else None,
+        tuple((datetime.fromisoformat(at), prompt) for at, prompt in failures),
     )
 
 
@@ -206,6 +234,7 @@ VERDICT_NAMES = (
     "prompt_key",
     "tenant",
     "decoding",
+    "attribution",
     "gate_version",
     "span",
     "details",
@@ -240,6 +269,7 @@ def verdict_values(verdict: Verdict, record: InstanceRecord, now: datetime) -> t
         storable(prompt_key(verdict)),
         storable(verdict.tenant),
         verdict.decoding.value,
+        verdict.attribution.value,
         storable(verdict.gate_version),
         None if span is None else Jsonb(span),
         Jsonb(storable(verdict.details)),

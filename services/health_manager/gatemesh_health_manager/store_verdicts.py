@@ -11,11 +11,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gatemesh_common.database import copy_rows
 from gatemesh_common.messages import Verdict
 from gatemesh_health_manager.conditions import counts_for_a
-from gatemesh_health_manager.facts import Facts, Failure, densest_window, evidence_time
+from gatemesh_health_manager.facts import (
+    Copies,
+    Facts,
+    Failure,
+    copy_key,
+    densest_window,
+    evidence_time,
+)
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
 from gatemesh_health_manager.policy import ConditionA, Policy
-from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
+from gatemesh_health_manager.store_rows import VERDICT_NAMES, storable, verdict_values
 
 # Of the copies of one prompt within one window's length, the first and the last few stand for all
 # of them: whatever window holds one between holds those before it or those after it. So the rows
@@ -35,11 +42,52 @@ WINDOW = text(
             JOIN verdicts v ON v.instance_id = w.name AND v.incarnation = w.life
                 AND v.counted_at >= w.since AND v.counted_at <= w.until
                 AND v.outcome = 'failed' AND v.check_level = ANY(CAST(:levels AS text[]))
+                AND v.attribution <> 'request'
         ) AS wanted
         WINDOW copies AS (PARTITION BY instance_id, prompt_key, stretch)
     ) AS numbered
     WHERE fresh OR first <= :per_prompt OR last <= :per_prompt"""
 )
+
+
+# The latest earlier failure of each prompt by the index of copies, however many there are.
+COPIES = text(
+    """
+    SELECT w.name, w.prompt, w.level, w.hard, v.counted_at
+    FROM unnest(CAST(:names AS text[]), CAST(:lives AS int[]), CAST(:prompts AS text[]),
+        CAST(:levels AS text[]), CAST(:hards AS boolean[]))
+        AS w (name, life, prompt, level, hard)
+    CROSS JOIN LATERAL (
+        SELECT counted_at FROM verdicts
+        WHERE instance_id = w.name AND incarnation = w.life AND prompt_key = w.prompt
+            AND check_level = w.level AND hard = w.hard
+            AND outcome = 'failed' AND attribution <> 'request'
+        ORDER BY counted_at DESC LIMIT 1
+    ) AS v"""
+)
+
+
+async def earlier_copies(
+    connection: AsyncConnection, fleet: Fleet, verdicts: Sequence[Verdict]
+) -> Copies:
+    """Return when the prompts of failures last failed before, as far as the database knows."""
+    wanted = {
+        copy_key(verdict)
+        for verdict in verdicts
+        if is_failure_of_present_life(fleet.records[verdict.instance_id], verdict)
+    }
+    if not wanted:
+        return Copies()
+    names, prompts, levels, hards = zip(*sorted(wanted), strict=True)
+    query = {
+        "names": list(names),
+        "lives": [fleet.records[name].incarnation for name in names],
+        "prompts": [storable(prompt) for prompt in prompts],
+        "levels": list(levels),
+        "hards": list(hards),
+    }
+    rows = (await connection.execute(COPIES, query)).all()
+    return Copies({(name, *key): at for name, *key, at in rows})
 
 
 async def insert_and_count(

@@ -14,7 +14,7 @@ from gatemesh_health_manager.states import (
 )
 
 OUTSIDE = sorted(set(product(InstanceState, Trigger)) - set(TRANSITIONS))
-NOT_YET = {InstanceState.REPLACING, InstanceState.RETIRED}
+NOT_YET = {InstanceState.RETIRED}
 """States that later playbooks lead to."""
 
 

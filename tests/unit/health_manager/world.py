@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,15 @@ from gatemesh_common.messages import (
     ReportOutcome,
     Verdict,
 )
-from gatemesh_health_manager.facts import Facts, Failure, densest_window, prompt_key
+from gatemesh_health_manager.facts import (
+    Copies,
+    CopyKey,
+    Facts,
+    Failure,
+    copy_key,
+    densest_window,
+    prompt_key,
+)
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
 from gatemesh_health_manager.policy import Policy
@@ -27,7 +35,12 @@ from .samples import NOW
 
 OWN_CHOICE = {Trigger.CONDEMNED, Trigger.PROVEN, Trigger.WITHDRAWN}
 """Ways out of rotation that are decided; an exit just happens."""
-WAITING_STATES = {InstanceState.DRAINING, InstanceState.RESTARTING, InstanceState.EJECTED}
+WAITING_STATES = {
+    InstanceState.DRAINING,
+    InstanceState.RESTARTING,
+    InstanceState.REPLACING,
+    InstanceState.EJECTED,
+}
 
 
 AT_REST = {InstanceState.HEALTHY, InstanceState.SUSPECT, InstanceState.QUARANTINED}
@@ -65,8 +78,10 @@ class World:
         self.fences: dict[str, int] = defaultdict(int)
         self.incidents: dict[str, Incident] = {}
         self.restarts: dict[str, int] = defaultdict(int)
+        self.replacements: dict[str, int] = defaultdict(int)
         self._seen: set[str] = set()
         self._failures: dict[tuple[str, int], list[tuple[datetime, str, str]]] = defaultdict(list)
+        self._copies: dict[tuple[CopyKey, int], list[datetime]] = defaultdict(list)
         self._serial = 0
 
     def start_up(self) -> None:
@@ -136,6 +151,10 @@ class World:
         elif command.action is Action.RESTART and engine.life_id in (command.life_id, None):
             engine.start()
             self.restarts[name] += 1
+        elif command.action is Action.REPLACE and engine.life_id in (command.life_id, None):
+            engine.start()
+            engine.good = True
+            self.replacements[name] += 1
 
     def answer_probes(self, name: str) -> None:
         """Have an agent run the probes that are asked for."""
@@ -171,11 +190,15 @@ class World:
         """Hand in a batch of verdicts as the store does: each once, facts from what is stored."""
         fresh = {v.message_id: v for v in verdicts if v.message_id not in self._seen}
         self._seen |= set(fresh)
+        copies = self._copies_of(fresh.values())
         for verdict in fresh.values():
             self._keep(verdict)
         facts = {name: self._facts(name, set(fresh)) for name in self.fleet.records}
         for verdict in fresh.values():
-            self._apply(verdict.instance_id, verdict, facts[verdict.instance_id])
+            known = facts[verdict.instance_id]
+            if is_failure_of_present_life(self.fleet.records[verdict.instance_id], verdict):
+                known = replace(known, copied_at=copies.note(verdict, self.now))
+            self._apply(verdict.instance_id, verdict, known)
 
     def settle(self, seconds: int, *, obeying: bool = True, step_s: int = 20) -> None:
         """Let everybody do their work for a while, or until there is nothing left to do."""
@@ -191,8 +214,19 @@ class World:
 
     # What the store does
 
+    def _copies_of(self, verdicts: Iterable[Verdict]) -> Copies:
+        found = {}
+        for key in map(copy_key, verdicts):
+            moments = self._copies[key, self.fleet.records[key[0]].incarnation]
+            if moments:
+                found[key] = max(moments)
+        return Copies(found)
+
     def _keep(self, verdict: Verdict) -> None:
         record = self.fleet.records[verdict.instance_id]
+        if is_failure_of_present_life(record, verdict):
+            key = (copy_key(verdict), record.incarnation)
+            self._copies[key].append(min(verdict.timestamp, self.now))
         soft = verdict.check_level in self.policy.defaults.condition_a.levels
         if soft and is_failure_of_present_life(record, verdict):
             row = (min(verdict.timestamp, self.now), prompt_key(verdict), verdict.message_id)
@@ -242,9 +276,12 @@ class World:
         assert (record.weight > 0) is record.serving
         assert (record.flight is not None) is (name in self.orders)
         assert record.state not in WAITING_STATES or status == "open"
-        assert not record.serving or status in (None, "held")
+        shifting = record.shift_until is not None and status == "open"
+        assert not record.serving or status in (None, "held") or shifting
+        assert record.shift_until is None or (record.serving and record.incident is not None)
         assert record.state is not InstanceState.QUARANTINED or status is None
-        assert record.ticket is None or record.state in ("probation", "ejected")
+        assert record.ticket is None or record.serving or record.state in ("probation", "ejected")
+        assert (record.ticket_until is not None) is (record.serving and record.ticket is not None)
         mine = [i for i in self.incidents.values() if i.ended_at is None]
         assert len([i for i in mine if i == record.incident]) == (record.incident is not None)
 

@@ -1,0 +1,53 @@
+"""The command of each action: what it carries, and how long its report may take."""
+
+from typing import Any
+
+from gatemesh_common.messages import (
+    Action,
+    AnyCommand,
+    DrainInstance,
+    EjectInstance,
+    ReadmitInstance,
+    RepairInstance,
+    ReplaceInstance,
+    RestartInstance,
+)
+from gatemesh_health_manager.policy import PoolPolicy
+
+ENDS_OR_CHANGES_A_LIFE = frozenset({Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE})
+"""Actions that a paused pool is spared."""
+
+
+def time_for(action: Action, policy: PoolPolicy) -> float:
+    """Return the longest wait for the report of a command, in seconds."""
+    drain, restart = policy.drain, policy.restart
+    start_s = restart.grace_s + restart.start_timeout_s + restart.margin_s
+    return {
+        Action.DRAIN: drain.grace_s + drain.margin_s,
+        Action.RESTART: start_s,
+        Action.REPAIR: policy.repair.timeout_s,
+        Action.REPLACE: start_s + policy.replace.pull_timeout_s,
+    }.get(action, policy.limits.command_timeout_s)
+
+
+def command_for(
+    action: Action, policy: PoolPolicy, routing_version: int, common: dict[str, Any]
+) -> AnyCommand:
+    """Return the command; `common` holds the fields that all commands have."""
+    restart = policy.restart
+    start = {"grace_s": restart.grace_s, "start_timeout_s": restart.start_timeout_s}
+    match action:
+        case Action.DRAIN:
+            grace_s = policy.drain.grace_s
+            return DrainInstance(**common, grace_s=grace_s, routing_version=routing_version)
+        case Action.EJECT:
+            return EjectInstance(**common, grace_s=0, routing_version=routing_version)
+        case Action.RESTART:
+            return RestartInstance(**common, **start)
+        case Action.REPAIR:
+            return RepairInstance(**common, grace_s=0)
+        case Action.REPLACE:
+            pull_timeout_s = policy.replace.pull_timeout_s
+            return ReplaceInstance(**common, **start, pull_timeout_s=pull_timeout_s)
+        case Action.READMIT:
+            return ReadmitInstance(**common)
