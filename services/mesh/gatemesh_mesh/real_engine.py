@@ -17,6 +17,7 @@ from gatemesh_mesh.engine_machine import (
     RealEngineUnavailableError,
     check_machine,
     look_at_machine,
+    number_format,
 )
 from gatemesh_mesh.engine_pip import RunCommand, run_quietly
 from gatemesh_mesh.ports import LOOPBACK
@@ -122,6 +123,8 @@ class EngineOptions:
     served_name: str = MODEL_NAME
     chaos_file: Path | None = None
     """The drill file to follow; None starts an engine that knows no drills."""
+    number_format: str | None = None
+    """`bfloat16` or `float32`; None takes what is quick on this machine."""
     plugin_file: Path | None = None
     """Where the production plugin writes exact figures; None leaves it idle."""
 
@@ -235,6 +238,12 @@ def digest_of(folders: Sequence[str], repository: Path = REPOSITORY) -> str:
     return digest.hexdigest()
 
 
+def own_number_format() -> str:
+    """Return the number format that is quick on this machine."""
+    machine = look_at_machine(Path("/"))
+    return number_format(machine.architecture, machine.cpu_flags)
+
+
 def engine_command(layout: EngineLayout, options: EngineOptions) -> EngineCommand:
     """Return how one engine is started, on the loopback address and one core."""
     settings = {
@@ -242,7 +251,7 @@ def engine_command(layout: EngineLayout, options: EngineOptions) -> EngineComman
         "--served-model-name": options.served_name,
         "--host": LOOPBACK,
         "--port": str(options.port),
-        "--dtype": "bfloat16",
+        "--dtype": options.number_format or own_number_format(),
         "--max-model-len": str(MAX_MODEL_TOKENS),
         "--max-num-seqs": str(MAX_RUNNING_REQUESTS),
         "--shutdown-timeout": str(SHUTDOWN_TIMEOUT_S),

@@ -13,6 +13,7 @@ from gatemesh_mesh.engine_machine import (
     RealEngineUnavailableError,
     check_machine,
     look_at_machine,
+    number_format,
     parse_cpu_flags,
     parse_memory,
     pick_cores,
@@ -93,3 +94,18 @@ def test_engines_share_cores_only_when_they_run_out(
 def test_this_process_has_a_core() -> None:
     """The one it runs on."""
     assert usable_cores()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "flags", "expected"),
+    [
+        ("x86_64", {"avx2"}, "float32"),
+        ("x86_64", {"avx2", "avx512f"}, "bfloat16"),
+        ("aarch64", set(), "bfloat16"),
+    ],
+)
+def test_the_quick_number_format_is_taken(
+    architecture: str, flags: set[str], expected: str
+) -> None:
+    """Without AVX-512 an engine in bfloat16 makes a token every two seconds."""
+    assert number_format(architecture, frozenset(flags)) == expected
