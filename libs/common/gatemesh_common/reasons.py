@@ -59,3 +59,4 @@ class Reason(StrEnum):
     BURST_OF_REFUSALS = "burst_of_refusals"
     NEVER_ENDS = "never_ends"
     FLAGGED = "flagged"
+    GATE_FAILED = "gate_failed"

@@ -22,12 +22,21 @@ class Reading(NamedTuple):
     """Tool calls, whole or in fragments."""
 
 
+class Part(NamedTuple):
+    """What one event, or a whole answer, holds of one choice, and how that ended."""
+
+    choice: int
+    reading: Reading
+    finish_reason: str | None
+    """As chat completions say it; None while the answer goes on."""
+
+
 def read_choice(choice: Mapping[str, Any], top_logprobs: int | None) -> Reading:
     """Read a choice of either route, streamed or whole; what is odd counts as absent."""
     logprobs = choice.get("logprobs")
     text = choice.get("text")
     if isinstance(text, str):
-        steps = steps_of_completion(logprobs, top_logprobs) if logprobs else ()
+        steps = steps_of_completion(logprobs, top_logprobs, text) if logprobs else ()
         return Reading(text, steps, other_output=False, calls=())
     part = choice.get("delta") or choice.get("message")
     if not isinstance(part, Mapping):

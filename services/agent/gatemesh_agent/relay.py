@@ -25,8 +25,8 @@ class Passage:
     origin: Origin
     order: Order
     client: Client
-    generates: bool
-    """True when it makes the engine write text past the gates."""
+    unguarded: str | None
+    """Why the text that it makes the engine write passes the gates; None when it makes none."""
     tried: list[str] = field(default_factory=list)
 
 
@@ -100,9 +100,9 @@ class Relay:
 
     async def _pass(self, passage: Passage, base_url: str, life: Life) -> None:
         window = self._reporter.window(life)
-        if passage.generates:
+        if passage.unguarded is not None:
             window.unguarded += 1
-            UNGUARDED.labels(why="path").inc()
+            UNGUARDED.labels(why=passage.unguarded).inc()
         try:
             async with self._upstream.ask(base_url, passage.order) as reply:
                 window.count_status(reply.status)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -16,17 +16,19 @@ SPOILT_BY_LOGPROBS = ("logprob_token_ids", "echo", "use_beam_search")
 
 
 class Route(StrEnum):
-    """The two ways to ask for text that are guarded."""
+    """The ways to ask for text that are guarded."""
 
     CHAT = "/v1/chat/completions"
     COMPLETIONS = "/v1/completions"
+    RESPONSES = "/v1/responses"
+    MESSAGES = "/v1/messages"
 
 
+ANY_SHAPE = "/invocations"
+"""Takes a body of any other path."""
 GENERATING = (
-    "/v1/responses",
-    "/v1/messages",
     "/v1/chat/completions/batch",
-    "/invocations",
+    ANY_SHAPE,
     "/inference/v1/generate",
     "/generative_scoring",
 )
@@ -59,6 +61,21 @@ def route_of(method: str, path: str) -> Route | None:
 ROUTES = {str(route): route for route in Route}
 
 
+def route_of_body(body: Mapping[str, Any]) -> Route | None:
+    """Return the route whose answers an engine gives to a body that may be of any; None: unknown.
+
+    Source: vLLM 0.32.0, entrypoints/generate/factories.py: chat first, then completions.
+    """
+    if "messages" in body:
+        return Route.CHAT
+    return Route.COMPLETIONS if "prompt" in body else None
+
+
+def in_background(route: Route, body: Mapping[str, Any]) -> bool:
+    """Return True when the answer only says that the work has begun."""
+    return route is Route.RESPONSES and bool(body.get("background"))
+
+
 def generates(method: str, path: str) -> bool:
     """Return True for a request that makes the engine write text past the gates."""
     return method == "POST" and path in GENERATING
@@ -76,9 +93,16 @@ def understand(route: Route, raw: bytes) -> Asked:
         body=body,
         own_logprobs=own,
         own_count=own_count(route, body) if own else 0,
-        may_add=not own and may_add(route, body),
+        may_add=not own and MAY_ADD[route](body),
         keeps_bare_events=bool(body.get("return_token_ids")),
     )
+
+
+def understand_any(raw: bytes) -> Asked | None:
+    """Read a request whose body says what it asks; None when that is not known."""
+    body = parsed(raw)
+    route = None if body is None else route_of_body(body)
+    return None if route is None else understand(route, raw)
 
 
 def parsed(raw: bytes) -> Mapping[str, Any] | None:
@@ -96,38 +120,93 @@ def parsed(raw: bytes) -> Mapping[str, Any] | None:
 
 def asks_logprobs(route: Route, body: Mapping[str, Any]) -> bool:
     """Return True when the answer carries log probabilities by the client's own wish."""
+    if route is Route.RESPONSES:
+        return INCLUDED in included(body)
+    if route is Route.MESSAGES:
+        return False
     wish = body.get("logprobs")
     return wish is not None if route is Route.COMPLETIONS else bool(wish)
 
 
+INCLUDED = "message.output_text.logprobs"
+"""How `/v1/responses` is asked for log probabilities, in `include`."""
+
+
+def included(body: Mapping[str, Any]) -> list[Any]:
+    """Return what else a response is to include."""
+    wish = body.get("include")
+    return wish if isinstance(wish, list) else []
+
+
 def own_count(route: Route, body: Mapping[str, Any]) -> int:
     """Return how many log probabilities per token the client asked for; odd wishes count as 0."""
-    count = body.get("top_logprobs" if route is Route.CHAT else "logprobs")
+    count = body.get("logprobs" if route is Route.COMPLETIONS else "top_logprobs")
     return count if isinstance(count, int) else 0
 
 
-def may_add(route: Route, body: Mapping[str, Any]) -> bool:
+def is_unspoilt(body: Mapping[str, Any]) -> bool:
+    """Return True when no field would make an added wish change more than `logprobs`."""
+    return not any(body.get(name) for name in SPOILT_BY_LOGPROBS)
+
+
+def chat_may_add(body: Mapping[str, Any]) -> bool:
     """Return True when log probabilities can be added and taken out without a trace."""
-    if any(body.get(name) for name in SPOILT_BY_LOGPROBS):
-        return False
     # The engine refuses `top_logprobs` without `logprobs`; the client is to see that.
-    return route is not Route.CHAT or not body.get("top_logprobs")
+    return is_unspoilt(body) and not body.get("top_logprobs")
 
 
-def with_logprobs(asked: Asked, count: int) -> bytes:
+def responses_may_add(body: Mapping[str, Any]) -> bool:
+    """Return True when log probabilities can be added and taken out without a trace."""
+    # What the engine would refuse is not to be overruled.
+    count = body.get("top_logprobs", 0)
+    listed = body.get("include") is None or isinstance(body.get("include"), list)
+    return listed and type(count) is int and 0 <= count <= MOST_TOP_LOGPROBS
+
+
+MOST_TOP_LOGPROBS = 20
+
+
+def never(_body: Mapping[str, Any]) -> bool:
+    """Return False: this route knows no log probabilities."""
+    return False
+
+
+MAY_ADD: Mapping[Route, Callable[[Mapping[str, Any]], bool]] = {
+    Route.CHAT: chat_may_add,
+    Route.COMPLETIONS: is_unspoilt,
+    Route.RESPONSES: responses_may_add,
+    Route.MESSAGES: never,
+}
+
+
+def with_logprobs(asked: Asked, count: int, *, by_id: bool = False) -> bytes:
     """Return the body that also asks for `count` log probabilities; all else is the same bytes.
 
-    The last of two equal keys counts, so a client's own `false` is overruled where it stands.
+    The last of two equal keys counts, so a client's own `false` is overruled where it stands. With
+    `by_id` their tokens are to be told as ids.
     """
     end = asked.raw.rindex(b"}")
     comma = b"," if asked.body else b""
-    wish = WISHES[asked.route] % count
+    wish = WISHES[asked.route](asked.body or {}, count)
+    if by_id and asked.route in NAMES_IDS:
+        wish += IDS_WISH
     return asked.raw[:end] + comma + wish + asked.raw[end:]
 
 
-WISHES = {
-    Route.CHAT: b'"logprobs":true,"top_logprobs":%d',
-    Route.COMPLETIONS: b'"logprobs":%d',
+NAMES_IDS = (Route.CHAT, Route.COMPLETIONS)
+IDS_WISH = b',"return_tokens_as_token_ids":true'
+
+
+def response_wish(body: Mapping[str, Any], count: int) -> bytes:
+    """Return what `/v1/responses` is asked in addition, with what the client wants included."""
+    include = orjson.dumps([*included(body), INCLUDED])
+    return b'"include":%b,"top_logprobs":%d' % (include, count)
+
+
+WISHES: Mapping[Route, Callable[[Mapping[str, Any], int], bytes]] = {
+    Route.CHAT: lambda _body, count: b'"logprobs":true,"top_logprobs":%d' % count,
+    Route.COMPLETIONS: lambda _body, count: b'"logprobs":%d' % count,
+    Route.RESPONSES: response_wish,
 }
 
 
@@ -138,12 +217,23 @@ def keyed_hash(key: bytes, data: bytes) -> str:
 
 def prompt_fingerprint(body: Mapping[str, Any], key: bytes) -> str:
     """Return the keyed hash of the prompt: the same prompt has the same one, whatever else is."""
-    prompt = body.get("messages", body.get("prompt"))
+    prompt = prompt_in(body)
     try:
         written = orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)
     except (TypeError, orjson.JSONEncodeError):
         written = json.dumps(prompt, sort_keys=True).encode()
     return keyed_hash(key, written)
+
+
+def prompt_in(body: Mapping[str, Any]) -> Any:
+    """Return what the engine is asked, by whichever field."""
+    asked = next((body[name] for name in PROMPT_FIELDS if name in body), None)
+    before = [body[name] for name in SYSTEM_FIELDS if body.get(name) is not None]
+    return [*before, asked] if before else asked
+
+
+PROMPT_FIELDS = ("messages", "prompt", "input")
+SYSTEM_FIELDS = ("system", "instructions")
 
 
 def tenant_of(authorization: str | None, body: Mapping[str, Any], key: bytes) -> str | None:

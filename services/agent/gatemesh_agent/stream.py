@@ -1,9 +1,12 @@
 """One guarded stream: every event is judged and forwarded at once, without what was added. Pure."""
 
+import re
 from typing import Protocol
 
+from gatemesh_agent.requests import Route
 from gatemesh_agent.sse import EventSplitter, json_start
-from gatemesh_agent.stripping import LogprobsCut, as_object, exists_for_logprobs_only, loads, part
+from gatemesh_agent.strippers import PLAIN, Stripper
+from gatemesh_agent.stripping import LogprobsCut, as_object, exists_for_logprobs_only, loads
 
 
 class Judge(Protocol):
@@ -22,18 +25,30 @@ class GuardedStream:
     What comes out depends only on the bytes that went in, never on how they were cut into pieces.
     """
 
-    def __init__(self, judge: Judge, *, added: bool, drops_bare: bool, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        added: bool,
+        drops_bare: bool,
+        limit_bytes: int,
+        stripper: Stripper = PLAIN,
+    ) -> None:
         self._judge = judge
         self._added = added
+        self._stripper = stripper
         self._drops_bare = drops_bare
         self._limit_bytes = limit_bytes
         self._splitter = EventSplitter()
         self._cut: LogprobsCut | None = None
+        self._long: LongEvent | None = None
 
     def feed(self, data: bytes) -> bytes:
         """Return what the client gets for these bytes of the engine."""
         if self._cut is not None:
             return self._cut.feed(data)
+        if self._long is not None:
+            return self._feed_long(self._long, data)
         forwarded = b"".join([self._event(event) for event in self._splitter.feed(data)])
         if len(self._splitter.rest) > self._limit_bytes:
             forwarded += self._overflow()
@@ -43,7 +58,7 @@ class GuardedStream:
         """Return what is left when the engine's stream has ended."""
         if self._cut is not None:
             return self._cut.end()
-        rest = self._splitter.take_rest()
+        rest = self._splitter.take_rest() if self._long is None else self._long.take()
         return self._event(rest) if rest else b""
 
     def _event(self, event: bytes) -> bytes:
@@ -54,10 +69,10 @@ class GuardedStream:
             self._judge_plain(event, start)
             return event
         try:
-            parted = part(event, start)
+            parted = self._stripper.part(event, start)
         except (ValueError, RecursionError):
             self._judge.give_up("unreadable")
-            return cut_whole(event)
+            return cut_whole(event, self._stripper)
         self._judge.take_event(parted.fields)
         if parted.found and self._drops_bare and exists_for_logprobs_only(parted.fields):
             return b""
@@ -72,10 +87,58 @@ class GuardedStream:
             self._judge.take_event(fields)
 
     def _overflow(self) -> bytes:
-        """An event is too long to hold: forward it and all that follows unjudged."""
+        """An event is too long to hold: keep what is left of it, or forward all unjudged."""
+        if self._added and self._stripper.repeats:
+            self._long = LongEvent(self._stripper.open_cut())
+            return self._feed_long(self._long, self._splitter.take_rest())
+        return self._forward_all(self._splitter.take_rest())
+
+    def _feed_long(self, long: "LongEvent", data: bytes) -> bytes:
+        following = long.feed(data)
+        if len(long.kept) > self._limit_bytes:
+            self._judge.give_up("too_large")
+            self._long, self._cut = None, long.cut
+            return long.kept + long.cut.feed(following or b"")
+        if following is None:
+            return b""
+        self._long = None
+        return self._event(long.take()) + self.feed(following)
+
+    def _forward_all(self, data: bytes) -> bytes:
+        """Forward this and all that follows unjudged."""
         self._judge.give_up("too_large")
-        self._cut = LogprobsCut() if self._added else Untouched()
-        return self._cut.feed(self._splitter.take_rest())
+        self._cut = self._stripper.open_cut() if self._added else Untouched()
+        return self._cut.feed(data)
+
+
+class LongEvent:
+    """What is left of an event that is too long to be held with its log probabilities."""
+
+    def __init__(self, cut: LogprobsCut) -> None:
+        self.cut = cut
+        self._last = b""
+        self.kept = b""
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take a piece; return what follows the event once it is complete."""
+        # JSON holds no bare line feeds, so an empty line ends the event wherever it stands.
+        seam = len(self._last)
+        found = (self._last + data).find(EVENT_END)
+        self._last = data[-1:] or self._last
+        if found < 0:
+            self.kept += self.cut.feed(data)
+            return None
+        end = found + len(EVENT_END) - seam
+        self.kept += self.cut.feed(data[:end]) + self.cut.end()
+        return data[end:]
+
+    def take(self) -> bytes:
+        """Return what is kept, and what the cut held back, and forget it."""
+        kept, self.kept = self.kept + self.cut.end(), b""
+        return kept
+
+
+EVENT_END = b"\n\n"
 
 
 class Untouched(LogprobsCut):
@@ -99,7 +162,25 @@ def parse_plain(event: bytes, start: int) -> dict[str, object]:
     return as_object(loads(event[start:]))
 
 
-def cut_whole(data: bytes) -> bytes:
+def announces_only(route: Route, data: bytes) -> bool:
+    """Return True while a stream has only said that there will be an answer.
+
+    `/v1/responses` says so twice before the engine has done anything; then it may still break.
+    """
+    if route is not Route.RESPONSES:
+        return False
+    names = EVENT_NAME.findall(data)
+    if not names and b"\n\n" in data:
+        return False
+    return all(name in ANNOUNCING for name in names) and len(data) < LONGEST_ANNOUNCEMENT_BYTES
+
+
+EVENT_NAME = re.compile(rb"^event: (\S+)\n", re.MULTILINE)
+ANNOUNCING = (b"response.created", b"response.in_progress", b"response.queued")
+LONGEST_ANNOUNCEMENT_BYTES = 2**20
+
+
+def cut_whole(data: bytes, stripper: Stripper = PLAIN) -> bytes:
     """Take log probabilities out of something that cannot be parsed."""
-    cut = LogprobsCut()
+    cut = stripper.open_cut()
     return cut.feed(data) + cut.end()

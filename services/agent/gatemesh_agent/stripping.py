@@ -189,7 +189,8 @@ def exists_for_logprobs_only(fields: dict[str, Any]) -> bool:
 class LogprobsCut:
     """Takes log probabilities out of an answer of any length, in bounded memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: re.Pattern[bytes] = KEY) -> None:
+        self._key = key
         self._held = b""
         self._depth = 0
 
@@ -210,15 +211,16 @@ class LogprobsCut:
         return self._skip() if self._depth else self._copy(pieces)
 
     def _copy(self, pieces: list[bytes]) -> bool:
-        match = KEY.search(self._held)
+        match = self._key.search(self._held)
         if match is None:
             keep = max(len(self._held) - LONGEST_KEY_BYTES, 0)
             pieces.append(self._held[:keep])
             self._held = self._held[keep:]
             return False
         pieces += (self._held[: match.end()], b"null")
+        opening = self._held[match.end() : match.end() + 1]
         self._held = self._held[match.end() + 1 :]
-        self._depth = 1
+        self._depth = int(opening in b"{[")
         return True
 
     def _skip(self) -> bool:

@@ -7,11 +7,13 @@ import pytest
 from gatemesh_agent.answers import (
     error_event,
     no_instance,
+    shape_of,
     stream_broken,
     too_large,
     upstream_failed,
     upstream_silent,
 )
+from gatemesh_agent.requests import Route
 
 
 @pytest.mark.parametrize(
@@ -33,9 +35,37 @@ def test_errors_have_the_engines_shape_and_name_the_way_out(
     assert names in error["message"]
 
 
-@pytest.mark.parametrize("events", [stream_broken("e", "broke off"), error_event(502, "T", "m")])
+@pytest.mark.parametrize(
+    "events", [stream_broken(Route.CHAT, "e", "broke off"), error_event(502, "T", "m")]
+)
 def test_a_broken_stream_ends_in_order(events: bytes) -> None:
     """An error, then the end that clients wait for."""
     first, done, rest = events.split(b"\n\n")
     assert json.loads(first.removeprefix(b"data: "))["error"]["code"] == 502
     assert (done, rest) == (b"data: [DONE]", b"")
+
+
+def test_a_broken_response_ends_with_a_named_event() -> None:
+    """Its clients wait for no `[DONE]`."""
+    name, data, *rest = stream_broken(Route.RESPONSES, "e", "broke off").split(b"\n")
+    assert name == b"event: error"
+    assert json.loads(data.removeprefix(b"data: "))["error"]["code"] == 502
+    assert rest == [b"", b""]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (no_instance("p"), "overloaded_error"),
+        (too_large(1), "request_too_large"),
+        (upstream_failed("e", "died"), "api_error"),
+        (upstream_silent("e", 1.0), "timeout_error"),
+    ],
+)
+def test_messages_have_errors_of_their_own_shape(body: bytes, kind: str) -> None:
+    """Anthropic's clients read `type` and `error.type`."""
+    shaped = json.loads(shape_of(Route.MESSAGES)(body))
+    assert shaped["type"] == "error"
+    assert shaped["error"]["type"] == kind
+    assert shaped["error"]["message"] == json.loads(body)["error"]["message"]
+    assert shape_of(None)(body) == shape_of(Route.CHAT)(body) == body

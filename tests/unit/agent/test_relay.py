@@ -35,5 +35,5 @@ def test_what_may_be_repeated(  # noqa: PLR0917
     """Only where nothing can have happened twice."""
     relay = Relay(Router(Random(1)), Mock(), Mock(), "p", reroutes=2)
     order = Order(method, "/x", CIMultiDict(), body)
-    passage = Passage(Origin("R"), order, Mock(begun=begun), generates=False, tried=["e"] * tried)
+    passage = Passage(Origin("R"), order, Mock(begun=begun), unguarded=None, tried=["e"] * tried)
     assert relay._may_repeat(passage, InstanceFailedError(cause, "x")) is may

@@ -8,14 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatemesh_agent.requests import (
+    INCLUDED,
     Route,
     decoding_of,
     generates,
+    in_background,
     parsed,
     prompt_fingerprint,
     route_of,
     tenant_of,
     understand,
+    understand_any,
     with_logprobs,
 )
 from gatemesh_common.messages import Decoding
@@ -30,20 +33,26 @@ TEXT: dict[str, Any] = {"model": "m", "prompt": "The sea"}
     [
         ("POST", "/v1/chat/completions", Route.CHAT),
         ("POST", "/v1/completions", Route.COMPLETIONS),
+        ("POST", "/v1/responses", Route.RESPONSES),
+        ("POST", "/v1/messages", Route.MESSAGES),
+        ("POST", "/v1/messages/count_tokens", None),
+        ("POST", "/v1/responses/resp_1/cancel", None),
+        ("GET", "/v1/responses", None),
         ("GET", "/v1/chat/completions", None),
         ("POST", "/v1/chat/completions/", None),
         ("POST", "/v1/embeddings", None),
     ],
 )
-def test_two_paths_are_guarded(method: str, path: str, route: Route | None) -> None:
+def test_four_paths_are_guarded(method: str, path: str, route: Route | None) -> None:
     """Everything else passes as it is."""
     assert route_of(method, path) is route
 
 
 def test_other_ways_to_generate_are_known() -> None:
     """They are counted as unguarded."""
-    assert generates("POST", "/v1/responses")
-    assert not generates("GET", "/v1/responses")
+    assert generates("POST", "/inference/v1/generate")
+    assert not generates("GET", "/inference/v1/generate")
+    assert not generates("POST", "/v1/responses")
     assert not generates("POST", "/v1/embeddings")
 
 
@@ -64,6 +73,15 @@ def test_other_ways_to_generate_are_known() -> None:
         pytest.param(Route.COMPLETIONS, {"logprobs": 0}, True, False, id="text-0"),
         pytest.param(Route.COMPLETIONS, {"logprobs": 5}, True, False, id="text-5"),
         pytest.param(Route.COMPLETIONS, {"echo": True}, False, False, id="text-echo"),
+        pytest.param(Route.RESPONSES, {}, False, True, id="response"),
+        pytest.param(Route.RESPONSES, {"include": [INCLUDED]}, True, False, id="response-own"),
+        pytest.param(Route.RESPONSES, {"include": ["x"]}, False, True, id="response-other"),
+        pytest.param(Route.RESPONSES, {"include": "x"}, False, False, id="response-odd"),
+        pytest.param(Route.RESPONSES, {"include": None}, False, True, id="response-null"),
+        pytest.param(Route.RESPONSES, {"top_logprobs": 20}, False, True, id="response-top-20"),
+        pytest.param(Route.RESPONSES, {"top_logprobs": 21}, False, False, id="response-top-21"),
+        pytest.param(Route.RESPONSES, {"top_logprobs": True}, False, False, id="response-top-odd"),
+        pytest.param(Route.MESSAGES, {"logprobs": True}, False, False, id="message"),
     ],
 )
 def test_who_asked_for_logprobs(
@@ -97,7 +115,7 @@ def test_lone_surrogates_are_understood() -> None:
         st.text(max_size=5), st.text(max_size=5) | st.none() | st.booleans(), max_size=4
     ),
     st.sampled_from(["", " ", "\n \t"]),
-    st.sampled_from(Route),
+    st.sampled_from([Route.CHAT, Route.COMPLETIONS, Route.RESPONSES]),
     st.integers(1, 20),
 )
 def test_the_added_wish_overrules_and_the_rest_stays(
@@ -107,8 +125,12 @@ def test_the_added_wish_overrules_and_the_rest_stays(
     raw = (blank + json.dumps(body, ensure_ascii=False, indent=1) + blank).encode()
     asked = understand(route, raw)
     sent = with_logprobs(asked, count)
-    wish = {"logprobs": True, "top_logprobs": count} if route is Route.CHAT else {"logprobs": count}
-    assert json.loads(sent) == body | wish
+    wishes: dict[Route, dict[str, Any]] = {
+        Route.CHAT: {"logprobs": True, "top_logprobs": count},
+        Route.COMPLETIONS: {"logprobs": count},
+        Route.RESPONSES: {"include": [INCLUDED], "top_logprobs": count},
+    }
+    assert json.loads(sent) == body | wishes[route]
     end = raw.rindex(b"}")
     assert sent.startswith(raw[:end])
     assert sent.endswith(raw[end:])
@@ -145,3 +167,49 @@ def test_tenants_are_hashed() -> None:
 def test_decoding(temperature: object, decoding: Decoding) -> None:
     """Unset is unknown: the model's own default decides."""
     assert decoding_of({"temperature": temperature}) is decoding
+
+
+def test_what_the_client_wants_included_stays() -> None:
+    """Ours comes behind it."""
+    asked = understand(Route.RESPONSES, b'{"include":["reasoning.encrypted_content"],"input":"x"}')
+    sent = json.loads(with_logprobs(asked, 20, by_id=True))
+    assert sent["include"] == ["reasoning.encrypted_content", INCLUDED]
+    assert "return_tokens_as_token_ids" not in sent
+
+
+@pytest.mark.parametrize(
+    ("raw", "route"),
+    [
+        (b'{"messages":[],"prompt":"x"}', Route.CHAT),
+        (b'{"prompt":"x"}', Route.COMPLETIONS),
+        (b'{"input":"x"}', None),
+        (b"{", None),
+    ],
+)
+def test_a_body_of_any_shape_is_known_by_its_fields(raw: bytes, route: Route | None) -> None:
+    """As the engine tries them."""
+    asked = understand_any(raw)
+    assert (asked.route if asked else None) is route
+
+
+def test_work_in_the_background_is_known() -> None:
+    """Its answer is fetched later, past the gates."""
+    assert in_background(Route.RESPONSES, {"background": True})
+    assert not in_background(Route.RESPONSES, {})
+    assert not in_background(Route.CHAT, {"background": True})
+
+
+def test_the_prompt_of_every_route_has_a_fingerprint() -> None:
+    """What the system says is part of it, as it is in a conversation."""
+    prints = {
+        prompt_fingerprint(body, KEY)
+        for body in (
+            {"input": "x"},
+            {"input": "x", "instructions": "y"},
+            {"messages": ["x"], "system": "y"},
+            {"messages": ["x"]},
+            {"prompt": "z"},
+        )
+    }
+    assert len(prints) == 5
+    assert prompt_fingerprint({"input": "x"}, KEY) == prompt_fingerprint({"prompt": "x"}, KEY)

@@ -4,14 +4,19 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multidict import CIMultiDict
 
-from gatemesh_agent.judging import Judging
+from gatemesh_agent.attribution import ClientRequest
+from gatemesh_agent.judging import Exchange, Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
-from gatemesh_agent.stream import GuardedStream, Untouched, cut_whole
+from gatemesh_agent.stream import GuardedStream, Untouched, announces_only, cut_whole
+from gatemesh_agent.strippers import RESPONSES
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import Message, Verdict
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -163,10 +168,89 @@ def verdicts(pieces: list[bytes]) -> list[tuple[str, str, int]]:
     judging = Judging(reporter, lambda: NOON, lambda _: None)
     asked = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"Count words"}]}')
     life = Life("engine-0", 1, None, numbered=True)
-    with judging.begin(asked, Origin("R"), life, 20, streamed=True) as judge:
+    order = Order("POST", Route.CHAT, CIMultiDict(), asked.raw)
+    client = ClientRequest(asked, Origin("R"), order)
+    with judging.begin(Exchange(client, life, streamed=True, wished=20)) as judge:
         stream = GuardedStream(judge, added=True, drops_bare=True, limit_bytes=10**6)
         for piece in pieces:
             stream.feed(piece)
         stream.end()
     found = [each for each in published if isinstance(each, Verdict)]
     return [(each.check_level, each.reason, each.details["tokens"]) for each in found]
+
+
+ENTRY = {"token": "x", "logprob": -0.5, "top_logprobs": [{"token": "]}]", "logprob": -0.5}]}
+
+
+def response_events(count: int, *, asked: bool) -> bytes:
+    """Return the stream of a response that repeats all its log probabilities at its end."""
+    content = {"text": "x" * count, "logprobs": [ENTRY] * count if asked else None}
+    events: list[dict[str, Any]] = [
+        {"delta": "x", "logprobs": [ENTRY] if asked else [], "type": "response.output_text.delta"}
+    ] * count
+    events += [
+        {"part": content, "type": "response.content_part.done"},
+        {"item": {"content": [content]}, "type": "response.output_item.done"},
+        {
+            "response": {
+                "output": [{"content": [content]}],
+                "status": "completed",
+                "top_logprobs": 1 if asked else None,
+            },
+            "type": "response.completed",
+        },
+    ]
+    return b"".join(b"event: %b\n" % event["type"].encode() + sse(event) for event in events)
+
+
+@given(st.integers(1, 40), st.lists(st.integers(0, 100_000), max_size=20))
+def test_events_that_repeat_everything_are_judged_however_long(
+    count: int, places: list[int]
+) -> None:
+    """Held without their log probabilities they fit, and their end is seen."""
+    witness = Witness()
+    stream = GuardedStream(
+        witness, added=True, drops_bare=False, limit_bytes=400, stripper=RESPONSES
+    )
+    sent = response_events(count, asked=True)
+    got = b"".join(map(stream.feed, cut(sent, places))) + stream.end()
+    assert got == response_events(count, asked=False)
+    assert witness.why is None
+    assert len(witness.events) == count + 3
+    assert [event.get("logprobs") for event in witness.events[:count]] == [[ENTRY]] * count
+    assert witness.events[-1]["response"]["status"] == "completed"
+
+
+def test_a_long_text_passes_unjudged() -> None:
+    """What is left of it must fit."""
+    witness = Witness()
+    stream = GuardedStream(
+        witness, added=True, drops_bare=False, limit_bytes=200, stripper=RESPONSES
+    )
+    sent = response_events(300, asked=True)
+    pieces = [sent[at : at + 50] for at in range(0, len(sent), 50)]
+    got = b"".join(map(stream.feed, pieces)) + stream.end()
+    assert got == response_events(300, asked=False)
+    assert witness.why == "too_large"
+
+
+CREATED = b"event: response.created\ndata: {}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "waits"),
+    [
+        (b"", True),
+        (b"event: response.cre", True),
+        (CREATED, True),
+        (CREATED + b"event: response.in_progress\ndata: {}\n\n", True),
+        (CREATED + b"event: response.output_item.added\n", False),
+        (b"event: error\ndata: {}\n\n", False),
+        (b"data: {}\n\n", False),
+        (b"x" * 2**20, False),
+    ],
+)
+def test_an_announcement_is_no_answer(data: bytes, waits: bool) -> None:  # noqa: FBT001
+    """Until there is more, another instance can still take over."""
+    assert announces_only(Route.RESPONSES, data) is waits
+    assert not announces_only(Route.CHAT, data)
