@@ -7,13 +7,17 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from gatemesh_agent.attribution import Accusation, ClientRequest
+from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
+from gatemesh_agent.gates.drift import LifeDrift, PoolDrift
 from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.reading import CallParts, Part, Reading
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
@@ -33,6 +37,10 @@ class Chain(Protocol):
     @property
     def keys(self) -> tuple[GateKey, ...]:
         """The gates that conclude."""
+
+    @property
+    def usual(self) -> Usual | None:
+        """The figures of a whole choice that L2 holds nothing against."""
 
     @property
     def suspicion(self) -> float:
@@ -72,6 +80,9 @@ class Report(Protocol):
 
     def count_tokens(self, count: int) -> None:
         """Take in that the engine made progress."""
+
+    def add_usual(self, usual: Usual) -> None:
+        """Take in the figures of a choice that L2 holds nothing against."""
 
 
 class ChoiceJudge:
@@ -121,6 +132,9 @@ class ChoiceJudge:
             calls = self._calls.calls() if reason != CUT_BY_LIMIT else []
             self._take(self._chain.finish(whole, calls, other_output=self._other_output))
             self._open.clear()
+            usual = self._chain.usual
+            if usual is not None:
+                self._report.add_usual(usual)
 
     def give_up(self, why: str) -> None:
         """Skip what is not concluded, for a reason of the agent's own."""
@@ -172,8 +186,6 @@ class AnswerJudge:
         """Grows with each event that brings the answer on."""
         self.first = Transcript()
         """What the first choice said."""
-        self.ended: Callable[[], None] = nobody
-        """Called when the answer has ended and all gates have concluded."""
 
     def __enter__(self) -> Self:
         return self
@@ -223,7 +235,6 @@ class AnswerJudge:
         """Conclude what has no finish reason: the answer was cut short."""
         for judge in self._choices.values():
             judge.finish(None)
-        self.ended()
 
     def _take_part(self, part: Part) -> None:
         judge = self._choices.get(part.choice)
@@ -253,15 +264,6 @@ class Exchange:
     """True when a bad answer is withheld and the request asked elsewhere."""
     follows: bool = False
     """True when an instance failed this very request before."""
-    probe_id: str = ""
-    """By which the engine's plugin reports on it; empty where it was not asked to."""
-
-
-class Watcher(Protocol):
-    """Learns of an engine beside its answers."""
-
-    def watch(self, exchange: Exchange, report: Report) -> "tuple[Report, Callable[[], None]]":
-        """Return where judgements go instead, and what is to be called at the answer's end."""
 
 
 class TrafficReport:
@@ -313,6 +315,11 @@ class TrafficReport:
         """Count them."""
         self._reporter.window(self._exchange.life).tokens += count
 
+    def add_usual(self, usual: Usual) -> None:
+        """Sketch them, unless any gate failed the answer: they are to be part of what is normal."""
+        if not self.failures:
+            self._reporter.window(self._exchange.life).add_usual(usual)
+
 
 class Collected:
     """Keeps what is concluded about the answer to a probe."""
@@ -334,11 +341,26 @@ class Collected:
     def count_tokens(self, count: int) -> None:
         """Probes are not traffic."""
 
+    def add_usual(self, usual: Usual) -> None:
+        """Nor are they part of what is normal."""
+
 
 def note_judged(judged: set[CheckLevel], judgement: Judgement) -> None:
     """Note the gate of a judgement that is none of a skip."""
     if judgement.outcome is not Outcome.SKIPPED:
         judged.add(judgement.gate)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """By what L2 judges an answer, and whose drift the answer becomes part of."""
+
+    yardstick: Yardstick = NO_YARDSTICK
+    drift: LifeDrift | None = None
+    fingerprint: str | None = None
+
+
+UNMEASURED = Measured()
 
 
 class Judging:
@@ -350,25 +372,27 @@ class Judging:
         clock: Clock,
         vocab_size: Callable[[str], int | None],
         plugs: Plugs | None = None,
+        baselines: Baselines | None = None,
     ) -> None:
         self._plugs = plugs
+        self._baselines = baselines
+        self._drift = PoolDrift()
         self._reporter = reporter
         self._clock = clock
         self._vocab_size = vocab_size
         self.accuse: Callable[[Accusation], None] = report_at_once(reporter)
         """Where failures of clients' answers go."""
-        self.watcher: Watcher | None = None
-        """Told of each client's answer that is about to be judged."""
 
     def begin(self, exchange: Exchange) -> AnswerJudge:
         """Return the judge of an answer to a client."""
-        report: Report = TrafficReport(self._reporter, self.accuse, exchange)
-        ended = nobody
-        if self.watcher is not None:
-            report, ended = self.watcher.watch(exchange, report)
-        judge = self._open(exchange.request.asked, report, exchange.wished, self._plugs)
-        judge.ended = ended
-        return judge
+        report = TrafficReport(self._reporter, self.accuse, exchange)
+        life, origin = exchange.life, exchange.request.origin
+        measured = Measured(
+            self._yardstick(life),
+            self._drift.of((life.instance_id, life.incarnation)),
+            origin.prompt_fingerprint,
+        )
+        return self._open(exchange.request.asked, report, exchange.wished, measured, self._plugs)
 
     def failures_of(
         self, asked: Asked, fields: dict[str, Any], top_logprobs: int
@@ -376,11 +400,22 @@ class Judging:
         """Return what the gates hold against a whole answer."""
         return self.judged(asked, fields, top_logprobs).failures
 
-    def judged(self, asked: Asked, fields: dict[str, Any], top_logprobs: int) -> AnswerJudge:
-        """Return the judge of a whole answer that is no client's; nothing of it is reported."""
-        with self._open(asked, Collected(), top_logprobs) as judge:
+    def judged(
+        self, asked: Asked, fields: dict[str, Any], top_logprobs: int, life: Life | None = None
+    ) -> AnswerJudge:
+        """Return the judge of a whole answer that is no client's; nothing of it is reported.
+
+        Where its life is named, L2 measures it, too; it never becomes part of that life's drift.
+        """
+        measured = Measured(self._yardstick(life)) if life else UNMEASURED
+        with self._open(asked, Collected(), top_logprobs, measured) as judge:
             judge.take_event(fields)
         return judge
+
+    def _yardstick(self, life: Life) -> Yardstick:
+        if self._baselines is None:
+            return NO_YARDSTICK
+        return self._baselines.yardstick(life.model_version)
 
     def flags(self, asked: Asked) -> Judgement | None:
         """Return what a plugged-in gate holds against the request itself; None lets it pass."""
@@ -398,7 +433,12 @@ class Judging:
         return True
 
     def _open(
-        self, asked: Asked, report: Report, top_logprobs: int, plugs: Plugs | None = None
+        self,
+        asked: Asked,
+        report: Report,
+        top_logprobs: int,
+        measured: Measured,
+        plugs: Plugs | None = None,
     ) -> AnswerJudge:
         body = asked.body or {}
         context = context_of(body)
@@ -406,17 +446,18 @@ class Judging:
         wished = top_logprobs or asked.own_count
         return AnswerJudge(
             lambda: GateChain(
-                context, vocab_size, plugged=plugs.open(body, context.prompt) if plugs else None
+                context,
+                vocab_size,
+                yardstick=measured.yardstick,
+                drift=measured.drift,
+                fingerprint=measured.fingerprint,
+                plugged=plugs.open(body, context.prompt) if plugs else None,
             ),
             report,
             self._clock,
             wished or None,
             READERS[asked.route],
         )
-
-
-def nobody() -> None:
-    """Tell nobody."""
 
 
 def report_at_once(reporter: Reporter) -> Callable[[Accusation], None]:

@@ -5,17 +5,16 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-import aio_pika
-from aio_pika.abc import AbstractIncomingMessage
 from aio_pika.exceptions import AMQPError
 from pydantic import ValidationError
 
+from gatemesh_agent.broadcasts import follow
 from gatemesh_agent.metrics import IN_ROTATION, ROUTING_VERSION
 from gatemesh_agent.routing import PoolView, Router, view_of
 from gatemesh_agent.routing_store import save_table
 from gatemesh_common.clock import Clock
 from gatemesh_common.errors import GatemeshError
-from gatemesh_common.messages import EVENTS, RoutingApplied, RoutingTable, key_segment
+from gatemesh_common.messages import RoutingApplied, RoutingTable, key_segment
 from gatemesh_common.publisher import Publisher
 
 log = logging.getLogger(__name__)
@@ -24,7 +23,6 @@ SILENCE_S = 15.0
 """The manager repeats the table every 2 s; after so long a silence the queue is made anew."""
 
 RECONNECT_S = 1.0
-CONNECT_S = 10.0
 
 
 class RoutingFeed:
@@ -53,9 +51,10 @@ class RoutingFeed:
 
     async def run(self, amqp_url: str) -> None:
         """Follow the table until cancelled; a broker that is away is waited for."""
+        key = f"{RoutingTable.routing_key}.{key_segment(self._pool)}"
         while True:
             try:
-                await self._follow(amqp_url)
+                await follow(amqp_url, key, SILENCE_S, self.receive)
             except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
                 extra = {"error": type(error).__name__, "version": self._router.view.version}
                 log.warning("routing_feed_away", extra=extra)
@@ -103,28 +102,3 @@ class RoutingFeed:
         except GatemeshError as error:
             # The manager repeats the table, so the next confirmation is 2 s away.
             log.warning("routing_not_confirmed", extra={"error": str(error)})
-
-    async def _follow(self, amqp_url: str) -> None:
-        arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
-        connection = await aio_pika.connect(amqp_url, timeout=CONNECT_S)
-        async with connection:
-            channel = await connection.channel()
-            channel.close_callbacks.add(lambda *_: arrived.put_nowait(None))
-            # A fresh name each time: the broker may still hold the last one for a dead connection.
-            queue = await channel.declare_queue(exclusive=True, auto_delete=True)
-            await queue.bind(EVENTS, f"{RoutingTable.routing_key}.{key_segment(self._pool)}")
-
-            async def on_message(message: AbstractIncomingMessage) -> None:
-                arrived.put_nowait(message.body)
-
-            await queue.consume(on_message, no_ack=True)
-            await self._receive_all(arrived)
-
-    async def _receive_all(self, arrived: "asyncio.Queue[bytes | None]") -> None:
-        """Receive until the channel closes or the manager falls silent."""
-        while True:
-            async with asyncio.timeout(SILENCE_S):
-                body = await arrived.get()
-            if body is None:
-                return
-            await self.receive(body)

@@ -11,6 +11,8 @@ from uuid import uuid4
 
 from aiohttp import web
 
+from gatemesh_agent.baseline_feed import BaselineFeed
+from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
 from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
@@ -50,6 +52,7 @@ class Agent:
     guarding: Guarding
     prober: Prober
     feed: RoutingFeed
+    baseline_feed: BaselineFeed
     proxy: Proxy
 
     async def publish_telemetry(self) -> None:
@@ -83,7 +86,8 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         telemetry = Telemetry(settings.id, settings.pool, utc_now())
         reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
-        judging = Judging(reporter, utc_now, settings.vocab_size, plugs)
+        baselines = Baselines(settings.pool, baselines_path(settings))
+        judging = Judging(reporter, utc_now, settings.vocab_size, plugs, baselines)
         upstream = Upstream(session, patience_of(settings))
         # Samples have a connection of their own: a slow one must not hold up verdicts.
         own = Publisher(settings.amqp_url, APP_ID, SAMPLE_DEADLINE_S)
@@ -114,6 +118,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             guarding=guarding,
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
+            baseline_feed=BaselineFeed(settings.pool, baselines),
             proxy=build_proxy(settings, router, upstream, guarding, reporter),
         )
 
@@ -188,6 +193,11 @@ def spool_path(settings: AgentSettings) -> Path:
 def calibration_path(settings: AgentSettings) -> Path:
     """Return the file of what healthy instances showed that their models can answer."""
     return settings.spool_dir / f"calibration-{settings.id}.json"
+
+
+def baselines_path(settings: AgentSettings) -> Path:
+    """Return the file of the last yardsticks."""
+    return settings.spool_dir / f"baselines-{settings.id}.json"
 
 
 def routing_path(settings: AgentSettings) -> Path:

@@ -1,6 +1,7 @@
 """Judges conclude once for each gate of each choice."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,16 +9,45 @@ import pytest
 from multidict import CIMultiDict
 
 from gatemesh_agent.attribution import Accusation, ClientRequest
+from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
+from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.steps import TokenStep
+from gatemesh_agent.gates.yardstick import Metric
 from gatemesh_agent.judging import AnswerJudge, Collected, Exchange, Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry
 from gatemesh_agent.upstream import Order
-from gatemesh_common.messages import CheckLevel, Message, Outcome, Reason, Verdict
+from gatemesh_common.messages import (
+    Baseline,
+    BaselineEntry,
+    CheckLevel,
+    Decoding,
+    Message,
+    Outcome,
+    Reason,
+    Verdict,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+BASELINE = Baseline(
+    timestamp=NOON,
+    pool="p",
+    model_version="m-1",
+    version=1,
+    entries=tuple(
+        BaselineEntry(
+            metric=metric,
+            decoding=Decoding.UNKNOWN,
+            script="latin",
+            count=2_000,
+            median=0.5,
+            mad=0.1,
+        )
+        for metric in (Metric.NLL_WHOLE, Metric.NLL_16)
+    ),
+)
 NAN = Judgement(CheckLevel.L3, Outcome.FAILED, Reason.NAN_LOGITS, hard=True)
 BAD_TEXT = Judgement(CheckLevel.L1, Outcome.FAILED, Reason.CONTROL_CHARS)
 REFUSAL = (
@@ -33,6 +63,7 @@ class FakeChain:
         self.keys = ((CheckLevel.L1, ""), (CheckLevel.L3, ""))
         self.found: list[Judgement] = []
         self.suspicion = 0.25
+        self.usual: Usual | None = Usual(Decoding.GREEDY, "latin", {Metric.NLL_WHOLE: 0.5})
 
     def feed_text(self, delta: str) -> Iterable[Judgement]:
         """Fail on an exclamation mark."""
@@ -63,6 +94,7 @@ class Log:
         self.told: list[tuple[int, str, str]] = []
         self.skips: list[tuple[str, str]] = []
         self.details: list[Mapping[str, Any]] = []
+        self.usual: list[Usual] = []
         self.tokens = 0
         self.failures: list[Judgement] = []
         self.judged: set[CheckLevel] = set()
@@ -79,6 +111,10 @@ class Log:
     def count_tokens(self, count: int) -> None:
         """Keep it."""
         self.tokens += count
+
+    def add_usual(self, usual: Usual) -> None:
+        """Keep it."""
+        self.usual.append(usual)
 
 
 def event(
@@ -148,6 +184,16 @@ def test_choices_are_judged_apart(judge: AnswerJudge, log: Log) -> None:
     ]
 
 
+def test_the_figures_of_an_answer_are_handed_on(judge: AnswerJudge, log: Log) -> None:
+    """Once, when it is whole."""
+    with judge:
+        judge.take_event(event("a"))
+        assert log.usual == []
+        judge.take_event(event("b", finish="stop"))
+        judge.take_event(event("", finish="stop"))
+    assert [usual.script for usual in log.usual] == ["latin"]
+
+
 def test_what_is_cut_short_is_skipped(judge: AnswerJudge, log: Log) -> None:
     """But what was proven before stays proven."""
     with judge:
@@ -195,12 +241,14 @@ def test_odd_events_are_no_answers(judge: AnswerJudge, log: Log, fields: dict[st
     assert log.told == []
 
 
-def judging() -> tuple[Judging, list[Message]]:
+def judging(telemetry: Telemetry | None = None) -> tuple[Judging, list[Message]]:
     """Return the real gates and what they publish."""
     published: list[Message] = []
-    telemetry = Telemetry("agent-0", "p", NOON)
+    telemetry = telemetry or Telemetry("agent-0", "p", NOON)
     reporter = Reporter("agent-0", "p", telemetry, published.append, lambda: NOON)
-    return Judging(reporter, lambda: NOON, lambda _: None), published
+    baselines = Baselines("p")
+    baselines.take(BASELINE)
+    return Judging(reporter, lambda: NOON, lambda _: None, baselines=baselines), published
 
 
 ASKED = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"Say hi"}]}')
@@ -257,6 +305,7 @@ def test_probes_only_want_the_failures() -> None:
     collected = Collected()
     collected.skip(CheckLevel.L1, "x")
     collected.count_tokens(1)
+    collected.add_usual(Usual(Decoding.GREEDY, "latin", {}))
     assert collected.failures == []
 
 
@@ -272,3 +321,72 @@ def test_failures_go_where_whose_fault_they_are_is_found_out() -> None:
     assert published == []
     assert (accused[0].tokens, accused[0].life, accused[0].request.asked) == (2, LIFE, ASKED)
     assert (judge.progress, judge.first.text, judge.given_up) == (2, "HelloHello", False)
+
+
+PASSAGE = """The tide turns twice a day because the moon pulls at the sea and the earth spins below
+it, so that a harbour which lies dry at noon may float its boats again before the evening
+comes"""
+WORDS = PASSAGE.split()
+
+
+def feed(judging_: Judging, logprob: float, prompt: str = "f") -> None:
+    """Have an answer of equally surprising tokens come in."""
+    base = exchange()
+    origin = replace(base.request.origin, prompt_fingerprint=prompt)
+    asked = replace(base, request=replace(base.request, origin=origin))
+    with judging_.begin(asked) as judge:
+        for word in WORDS:
+            judge.take_event(event(f"{word} ", logprob=logprob))
+        judge.take_event(event(".", logprob=logprob, finish="stop"))
+
+
+def test_l2_measures_by_the_yardstick_of_the_model_version() -> None:
+    """The verdict says by which figures."""
+    judging_, published = judging()
+    feed(judging_, -2.5)
+    [verdict] = published
+    assert isinstance(verdict, Verdict)
+    assert (verdict.check_level, verdict.reason) == (CheckLevel.L2, Reason.PERPLEXITY_SPIKE)
+    assert {"metric", "figure", "median", "mad", "window"} <= set(verdict.details)
+
+
+def test_a_life_that_leans_is_reported_by_distinct_prompts() -> None:
+    """And no longer adds to the yardstick."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    judging_, published = judging(telemetry)
+    for number in range(14):
+        feed(judging_, -0.95, f"prompt {number}")
+    verdicts = [each for each in published if isinstance(each, Verdict)]
+    assert {verdict.reason for verdict in verdicts} == {Reason.DRIFT}
+    assert len({verdict.prompt_fingerprint for verdict in verdicts}) == len(verdicts) >= 4
+    kept = telemetry.of("engine-0", 3).sketches
+    assert kept["nll_whole", Decoding.UNKNOWN, "latin"].count == 14 - len(verdicts)
+
+
+def test_a_second_opinion_is_measured_and_leaves_no_trace() -> None:
+    """By the same yardstick, without becoming part of any drift."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    judging_, published = judging(telemetry)
+    entry = {"token": "word ", "logprob": -2.5, "top_logprobs": []}
+    choice = {
+        "message": {"content": "word " * 40},
+        "logprobs": {"content": [entry] * 40},
+        "finish_reason": "length",
+    }
+    for life, levels in ((LIFE, {CheckLevel.L2}), (None, set())):
+        found = judging_.judged(ASKED, {"choices": [choice]}, 20, life).failures
+        assert {failure.gate for failure in found} & {CheckLevel.L2} == levels
+    assert published == []
+    assert telemetry.roll(NOON, {}) == []
+
+
+def test_figures_of_a_failed_answer_are_left_out() -> None:
+    """Whichever gate failed it."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    judging_, published = judging(telemetry)
+    with judging_.begin(exchange()) as judge:
+        for word in WORDS:
+            judge.take_event(event(f"{word} "))
+        judge.take_event(event("<|im_end|>", finish="stop"))
+    assert len(published) == 1
+    assert telemetry.of("engine-0", 3).sketches == {}

@@ -1,0 +1,45 @@
+"""Follows the pool's yardsticks, which the manager repeats every few seconds."""
+
+import asyncio
+import logging
+
+from aio_pika.exceptions import AMQPError
+from pydantic import ValidationError
+
+from gatemesh_agent.baselines import Baselines
+from gatemesh_agent.broadcasts import follow
+from gatemesh_common.messages import Baseline, key_segment
+
+log = logging.getLogger(__name__)
+
+SILENCE_S = 120.0
+"""The manager repeats a yardstick every 10 s; after so long a silence the queue is made anew."""
+RECONNECT_S = 2.0
+
+
+class BaselineFeed:
+    """Keeps the agent on the newest yardsticks of its pool."""
+
+    def __init__(self, pool: str, baselines: Baselines) -> None:
+        self._pool = pool
+        self._baselines = baselines
+
+    async def run(self, amqp_url: str) -> None:
+        """Follow until cancelled; a broker that is away is waited for."""
+        key = f"{Baseline.routing_key}.{key_segment(self._pool)}"
+        while True:
+            try:
+                await follow(amqp_url, key, SILENCE_S, self.receive)
+            except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
+                log.info("baseline_feed_away", extra={"error": type(error).__name__})
+            await asyncio.sleep(RECONNECT_S)
+
+    async def receive(self, body: bytes) -> None:
+        """Take in one message; a yardstick that cannot be read changes nothing."""
+        try:
+            baseline = Baseline.model_validate_json(body)
+        except ValidationError as error:
+            faults = error.errors(include_input=False, include_url=False)
+            log.error("baseline_refused", extra={"fields": [fault["loc"] for fault in faults]})  # noqa: TRY400
+            return
+        self._baselines.take(baseline)
