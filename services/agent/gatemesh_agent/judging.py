@@ -186,6 +186,8 @@ class AnswerJudge:
         """Grows with each event that brings the answer on."""
         self.first = Transcript()
         """What the first choice said."""
+        self.ended: Callable[[], None] = nobody
+        """Called when the answer has ended and all gates have concluded."""
 
     def __enter__(self) -> Self:
         return self
@@ -235,6 +237,7 @@ class AnswerJudge:
         """Conclude what has no finish reason: the answer was cut short."""
         for judge in self._choices.values():
             judge.finish(None)
+        self.ended()
 
     def _take_part(self, part: Part) -> None:
         judge = self._choices.get(part.choice)
@@ -264,6 +267,15 @@ class Exchange:
     """True when a bad answer is withheld and the request asked elsewhere."""
     follows: bool = False
     """True when an instance failed this very request before."""
+    probe_id: str = ""
+    """By which the engine's plugin reports on it; empty where it was not asked to."""
+
+
+class Watcher(Protocol):
+    """Learns of an engine beside its answers."""
+
+    def watch(self, exchange: Exchange, report: Report) -> "tuple[Report, Callable[[], None]]":
+        """Return where judgements go instead, and what is to be called at the answer's end."""
 
 
 class TrafficReport:
@@ -382,17 +394,24 @@ class Judging:
         self._vocab_size = vocab_size
         self.accuse: Callable[[Accusation], None] = report_at_once(reporter)
         """Where failures of clients' answers go."""
+        self.watcher: Watcher | None = None
+        """Told of each client's answer that is about to be judged."""
 
     def begin(self, exchange: Exchange) -> AnswerJudge:
         """Return the judge of an answer to a client."""
-        report = TrafficReport(self._reporter, self.accuse, exchange)
+        report: Report = TrafficReport(self._reporter, self.accuse, exchange)
+        ended = nobody
+        if self.watcher is not None:
+            report, ended = self.watcher.watch(exchange, report)
         life, origin = exchange.life, exchange.request.origin
         measured = Measured(
             self._yardstick(life),
             self._drift.of((life.instance_id, life.incarnation)),
             origin.prompt_fingerprint,
         )
-        return self._open(exchange.request.asked, report, exchange.wished, measured, self._plugs)
+        judge = self._open(exchange.request.asked, report, exchange.wished, measured, self._plugs)
+        judge.ended = ended
+        return judge
 
     def failures_of(
         self, asked: Asked, fields: dict[str, Any], top_logprobs: int
@@ -458,6 +477,10 @@ class Judging:
             wished or None,
             READERS[asked.route],
         )
+
+
+def nobody() -> None:
+    """Tell nobody."""
 
 
 def report_at_once(reporter: Reporter) -> Callable[[Accusation], None]:
