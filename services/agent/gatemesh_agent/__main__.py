@@ -61,6 +61,7 @@ async def beside(agent: Agent) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        agent.insight.exact.settle_all()
         await agent.guarding.stop()
         agent.roll_telemetry()
         await agent.sender.drain(DRAIN_S)

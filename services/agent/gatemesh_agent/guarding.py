@@ -15,7 +15,7 @@ from gatemesh_agent.second_opinion import SecondOpinions, Terms
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.shield import Shield
 from gatemesh_agent.upstream import Upstream
-from gatemesh_agent.wishes import Wishes
+from gatemesh_agent.wishes import Naming, Wishes
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import InstanceState
 from gatemesh_common.publisher import Publisher
@@ -45,9 +45,10 @@ def build_guarding(
     judging: Judging,
     reporter: Reporter,
     publisher: Publisher,
+    naming: Naming | None = None,
 ) -> Guarding:
     """Return the parts that guard traffic; failures go through second opinions from here on."""
-    wishes = Wishes(settings.top_logprobs)
+    wishes = Wishes(settings.top_logprobs, naming)
     opinions = SecondOpinions(
         router=router,
         upstream=upstream,

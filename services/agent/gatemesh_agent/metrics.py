@@ -30,6 +30,16 @@ FLAGGED = Counter(
     "Requests and answers that a plugged-in gate kept from going on, in shield mode.",
     ["gate", "stage"],
 )
+PLUGIN_LINES = Counter(
+    "gatemesh_agent_plugin_lines_total",
+    "Lines of figures from engines' plugins, by whether they were about a request of this agent.",
+    ["known"],
+)
+PLUGIN_SILENT = Counter(
+    "gatemesh_agent_plugin_silent_total",
+    "Answers for which figures were asked and none came: no plugin, or it cannot reach the agent.",
+    ["instance_id"],
+)
 UNGUARDED = Counter(
     "gatemesh_agent_unguarded_total", "Answers that no gate looked at, by why.", ["why"]
 )

@@ -16,6 +16,7 @@ from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
 from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
+from gatemesh_agent.insight import Insight, build_insight
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.plugins import load_gates
 from gatemesh_agent.probe_asking import Asker, Pace
@@ -50,6 +51,7 @@ class Agent:
     telemetry: Telemetry
     sender: Sender
     guarding: Guarding
+    insight: Insight
     prober: Prober
     feed: RoutingFeed
     baseline_feed: BaselineFeed
@@ -87,8 +89,10 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
         baselines = Baselines(settings.pool, baselines_path(settings))
-        judging = Judging(reporter, utc_now, settings.vocab_size, plugs, baselines)
         upstream = Upstream(session, patience_of(settings))
+        insight = build_insight(settings, router, upstream)
+        judging = Judging(reporter, utc_now, insight.vocabulary.size, plugs, baselines)
+        judging.watcher = insight.exact
         # Samples have a connection of their own: a slow one must not hold up verdicts.
         own = Publisher(settings.amqp_url, APP_ID, SAMPLE_DEADLINE_S)
         await stack.enter_async_context(own)
@@ -99,8 +103,11 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             judging=judging,
             reporter=reporter,
             publisher=own,
+            naming=insight.exact,
         )
         stack.push_async_callback(guarding.stop)
+        insight.open()
+        stack.push_async_callback(insight.stop)
         pace = probe_pace(settings)
         prober = Prober(
             desk=Desk(settings.id, settings.pool, sender.put, utc_now),
@@ -116,6 +123,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             telemetry=telemetry,
             sender=sender,
             guarding=guarding,
+            insight=insight,
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
             baseline_feed=BaselineFeed(settings.pool, baselines),

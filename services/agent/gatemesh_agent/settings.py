@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
+from gatemesh_agent.figures_feed import FiguresAddress, read_address
 from gatemesh_common.settings import ServiceSettings
 
 Pairs = Annotated[dict[str, str], NoDecode]
@@ -88,6 +89,12 @@ class AgentSettings(ServiceSettings):
 
     vocab_sizes: Pairs = Field(default_factory=dict)
     """Vocabulary size by model name, `model=49152,...`; sharpens the bounds of gate L3."""
+
+    plugin_socket: str = Field(default="", max_length=200)
+    """Where the engines' plugin sends exact figures: `/path/of.sock` or `udp:HOST:PORT`."""
+
+    plugin_grace_s: float = Field(default=0.75, gt=0, le=30)
+    """Time after an answer's end in which exact figures still count; L3 concludes after it."""
 
     fingerprint_key: SecretStr = Field(default_factory=lambda: SecretStr(secrets.token_hex(32)))
     """Key of prompt and tenant hashes, 16 characters or more; the same for all agents of a pool."""
@@ -214,6 +221,13 @@ class AgentSettings(ServiceSettings):
                 raise ValueError(f"the size of {model} must be a whole number above 1")
         return sizes
 
+    @field_validator("plugin_socket")
+    @classmethod
+    def _check_address(cls, text: str) -> str:
+        if text:
+            read_address(text)
+        return text
+
     @field_validator("fingerprint_key")
     @classmethod
     def _check_key(cls, key: SecretStr) -> SecretStr:
@@ -231,6 +245,11 @@ class AgentSettings(ServiceSettings):
     def hash_key(self) -> bytes:
         """The key of the keyed hashes."""
         return self.fingerprint_key.get_secret_value().encode()
+
+    @property
+    def figures_address(self) -> FiguresAddress | None:
+        """Where exact figures are received; None without a plugin."""
+        return read_address(self.plugin_socket) if self.plugin_socket else None
 
     def vocab_size(self, model: str) -> int | None:
         """Return the vocabulary size of a model, None when it is not set."""
