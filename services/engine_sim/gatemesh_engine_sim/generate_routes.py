@@ -19,6 +19,7 @@ from gatemesh_engine_sim.faults import Delivery
 from gatemesh_engine_sim.intake import Asked, Route, parse_body, understand
 from gatemesh_engine_sim.metrics import Finished
 from gatemesh_engine_sim.pacing import Pace
+from gatemesh_engine_sim.plugin_lines import tell
 from gatemesh_engine_sim.scoring import Scored
 from gatemesh_engine_sim.service import Service, json_response
 from gatemesh_engine_sim.wire import DONE, Reply, Wire, stream_events, wire_for
@@ -101,6 +102,7 @@ class Generator:
         if spec and spec.fault not in service.faults:
             raise bad_request(f"sim_fault: no fault is called {spec.fault!r}", "sim_fault")
         plan = plan_answer(asked, spec, service.faults, service.library)
+        tell(body, plan, settings, service.wall_clock())
         speed = settings.tokens_per_s
         if plan.delivery is Delivery.SLOW:
             speed = settings.slow_tokens_per_s

@@ -12,7 +12,7 @@ from gatemesh_engine_sim.errors import bad_request, malformed, unknown_model
 from gatemesh_engine_sim.fault_plan import FaultSpec, spec_of_header, spec_of_xargs
 from gatemesh_engine_sim.settings import SimSettings
 from gatemesh_engine_sim.steps import IdOf
-from gatemesh_engine_sim.vocabulary import Vocabulary
+from gatemesh_engine_sim.vocabulary import VOCABULARY_SIZE, Vocabulary
 
 MAX_LOGPROBS = 20
 MAX_CHOICES = 16_384
@@ -102,6 +102,7 @@ def understand(
         )
     if choices > 1 and temperature == 0:
         raise bad_request(f"n must be 1 when using greedy sampling, got {choices}.")
+    check_bias(body)
     return Asked(
         route=route,
         model=settings.model,
@@ -121,6 +122,23 @@ def understand(
         response_format=body.get("response_format") or {},
         fault=_own_fault(body, headers),
     )
+
+
+def check_bias(body: Body) -> None:
+    """Refuse a bias of a token that is none, as the engine does.
+
+    Raises:
+        ApiError: names the ids, and the size of the vocabulary.
+    """
+    bias = body.get("logit_bias")
+    ids = [int(key) for key in bias if str(key).isdigit()] if isinstance(bias, dict) else []
+    wrong = [token_id for token_id in ids if token_id >= VOCABULARY_SIZE]
+    if wrong:
+        raise bad_request(
+            f"token_id(s) {wrong} in logit_bias contain out-of-vocab token ids. "
+            f"Vocabulary size: {VOCABULARY_SIZE}",
+            "logit_bias",
+        )
 
 
 def text_of_content(content: object) -> str:

@@ -49,6 +49,10 @@ class SimSettings(BaseModel):
     chaos_file: Path | None = Field(
         None, description="drill file to obey; also from GATEMESH_CHAOS_FILE"
     )
+    plugin_out: str = Field(
+        "", description="where exact figures go: unix:/path or udp:HOST:PORT; none: nowhere"
+    )
+    plugin_every: int = Field(8, ge=1, le=10_000, description="figures of each nth step")
     seed: int = Field(0, description="seed of the fault probabilities and request ids")
     uvloop: bool = Field(default=True, description="use the faster event loop")
 
@@ -70,6 +74,8 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> SimSe
     }
     if environ.get("GATEMESH_CHAOS_FILE"):
         values.setdefault("chaos_file", environ["GATEMESH_CHAOS_FILE"])
+    if environ.get("GATEMESH_PLUGIN_OUT"):
+        values.setdefault("plugin_out", environ["GATEMESH_PLUGIN_OUT"])
     flags = vars(_parser().parse_args(arguments))
     try:
         return SimSettings.model_validate(values | flags)
