@@ -89,15 +89,14 @@ class DistributionGate:
 
     def feed_steps(self, steps: Iterable[TokenStep]) -> Judgement | None:
         """Take the next steps; return the failure that they prove, once."""
+        proven: Judgement | None = None
         for step in steps:
             if self._failure is not None or self._foreign:
-                self.tokens += 1
-                continue
-            self._failure = self._step(step)
+                self._pass_on(step)
+            else:
+                proven = self._failure = self._step(step)
             self.tokens += 1
-            if self._failure is not None:
-                return self._failure
-        return None
+        return proven
 
     def finish(self, ending: Ending) -> Judgement:
         """Conclude; what was never reported is not judged."""
@@ -143,6 +142,11 @@ class DistributionGate:
             or self._choice(found)
             or self._collapse(found, step.text)
         )
+
+    def _pass_on(self, step: TokenStep) -> None:
+        """Measure for the follower alone: here nothing is left to be proven."""
+        if self._follower is not None and not self._foreign and not not_a_number(step):
+            self._follower(step, measure(step))
 
     def _flatness(self, found: Measure) -> Judgement | None:
         """Rule b: no token is likely, several steps in a row."""

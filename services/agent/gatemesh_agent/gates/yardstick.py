@@ -120,18 +120,21 @@ class Yardstick:
     """What is normal for one model version in one pool."""
 
     normals: dict[Kind, Normal] = field(default_factory=dict)
+    every_script: bool = False
+    """True when a script without an entry is measured against all answers."""
 
     @classmethod
-    def of(cls, entries: Iterable[BaselineEntry]) -> "Yardstick":
+    def of(cls, entries: Iterable[BaselineEntry], *, every_script: bool = False) -> "Yardstick":
         """Build it from published entries."""
-        return cls(
-            {(entry.metric, entry.decoding, entry.script): Normal.of(entry) for entry in entries}
-        )
+        normals = {
+            (entry.metric, entry.decoding, entry.script): Normal.of(entry) for entry in entries
+        }
+        return cls(normals, every_script)
 
     def normal(self, metric: Metric, decoding: Decoding, script: str) -> Normal | None:
         """Return what is normal for a figure; None while it is not known."""
         found = self.normals.get((metric, decoding, script))
-        if found is None and script in FALLBACK_SCRIPTS:
+        if found is None and (self.every_script or script in FALLBACK_SCRIPTS):
             return self.normals.get((metric, decoding, ANY_SCRIPT))
         return found
 

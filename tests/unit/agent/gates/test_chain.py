@@ -84,6 +84,19 @@ def test_l2_says_at_once_what_l3_measured_for_it() -> None:
     assert chain.finish("stop")[1] is found
 
 
+def test_l2_goes_on_where_l3_has_failed() -> None:
+    """Each gate says what it saw, so that the cheaper one is known to see it, too."""
+    entry = BaselineEntry(
+        metric="nll_whole", decoding=Decoding.GREEDY, script="latin", count=50, median=0.5, mad=0.1
+    )
+    chain = GateChain(
+        context_of({"messages": [], "temperature": 0}), yardstick=Yardstick.of([entry])
+    )
+    wrong = TokenStep("a ", -6.0, (-6.0, -0.05, -3.5))
+    assert [found.gate for found in chain.feed_steps([wrong] * 20)] == [CheckLevel.L3]
+    assert chain.finish("stop")[1].reason is Reason.PERPLEXITY_SPIKE
+
+
 def test_a_cut_answer() -> None:
     """No gate vouches for what it did not see."""
     chain = GateChain(context_of({"messages": []}))
