@@ -1,0 +1,179 @@
+"""Composition root of the shadow: `python -m gatemesh_shadow`."""
+
+import asyncio
+import logging
+import random
+import sys
+import time
+from uuid import uuid4
+
+from faststream.rabbit import RabbitBroker
+
+from gatemesh_common.admin import Readiness, start_admin_server
+from gatemesh_common.broker import SAMPLES
+from gatemesh_common.clock import utc_now
+from gatemesh_common.consuming import consumer_broker, watch_consumers
+from gatemesh_common.errors import SettingsError
+from gatemesh_common.log import configure_logging
+from gatemesh_common.messages import RoutingTable
+from gatemesh_common.publisher import Publisher
+from gatemesh_common.running import (
+    EXIT_PART_LOST,
+    EXIT_SETTINGS,
+    declare_when_up,
+    first_to_end,
+    stop_requested,
+    with_broker,
+)
+from gatemesh_common.settings import load_settings
+from gatemesh_shadow.answering import SecondAnswers
+from gatemesh_shadow.asking import Replicas
+from gatemesh_shadow.budget import Allowance, Budget
+from gatemesh_shadow.calibration import Calibration
+from gatemesh_shadow.fleet import Fleet
+from gatemesh_shadow.judging import SampleJudge
+from gatemesh_shadow.limits_store import LimitsStore
+from gatemesh_shadow.models import Models, open_models
+from gatemesh_shadow.pair import PairLimits
+from gatemesh_shadow.replica import ReplicaClient
+from gatemesh_shadow.scoring import ReplicaScore
+from gatemesh_shadow.settings import ShadowSettings
+from gatemesh_shadow.subscribers import routing_router, sample_router
+
+log = logging.getLogger(__name__)
+
+APP_ID = "shadow"
+SAVE_EVERY_S = 30.0
+
+
+def build_replicas(settings: ShadowSettings, fleet: Fleet, client: ReplicaClient) -> Replicas:
+    """Return the judges that the settings allow."""
+    allowance = Allowance(
+        settings.at_once, settings.at_once_per_instance, settings.per_instance_per_s
+    )
+    return Replicas(
+        fleet,
+        Budget(allowance, time.monotonic),
+        client,
+        utc_now,
+        settings.max_age_s,
+        settings.most_answer_tokens,
+    )
+
+
+def build_judge(
+    settings: ShadowSettings,
+    replicas: Replicas,
+    models: Models,
+    store: LimitsStore,
+    publisher: Publisher,
+) -> SampleJudge:
+    """Return a judge with every measure that is switched on and possible."""
+    limits = PairLimits(
+        cosine_greedy=settings.embedding_threshold,
+        cosine_sampled=settings.embedding_threshold_sampled,
+    )
+    scoring = ReplicaScore(replicas, settings.own_logprobs, settings.most_answer_tokens)
+    return SampleJudge(
+        replicas=replicas,
+        scoring=scoring if settings.score else None,
+        answering=SecondAnswers(replicas, models.embedder, limits),
+        verifying=models.verifying,
+        store=store,
+        publish=publisher.publish,
+        clock=utc_now,
+        rng=random.SystemRandom(),
+        second_answer_share=settings.second_answer_share,
+    )
+
+
+async def serve(settings: ShadowSettings) -> int:
+    """Run until told to stop; return the exit code."""
+    stop = stop_requested()
+    readiness = Readiness("broker", "routing", "consumers")
+    store = LimitsStore(settings.state_dir)
+    start_admin_server(settings.admin_host, settings.admin_port, readiness)
+
+    async def stop_in_order() -> None:
+        await stop.wait()
+        readiness.set("consumers", met=False)
+
+    try:
+        await first_to_end(run(settings, store, readiness), stop_in_order())
+    finally:
+        store.save()
+    log.info("shadow_stopped", extra={"asked": stop.is_set()})
+    return 0 if stop.is_set() else EXIT_PART_LOST
+
+
+async def run(settings: ShadowSettings, store: LimitsStore, readiness: Readiness) -> None:
+    """Build everything and run it; returns when the consumer of samples is lost."""
+    async with (
+        Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
+        ReplicaClient(settings.request_deadline_s, settings.api_key.get_secret_value()) as client,
+    ):
+        fleet = Fleet()
+        models = open_models(settings)
+        replicas = build_replicas(settings, fleet, client)
+        judge = build_judge(settings, replicas, models, store, publisher)
+        calibration = Calibration(
+            replicas, store, models.embedder, utc_now, settings.calibrate_every_s
+        )
+        log.info("shadow_started", extra=models.labels())
+        await first_to_end(
+            calibration.run() if settings.calibrate else asyncio.Event().wait(),
+            save_now_and_then(store),
+            consume(settings, publisher, judge, fleet, readiness),
+        )
+
+
+async def save_now_and_then(store: LimitsStore) -> None:
+    """Write down what was learnt, for ever."""
+    while True:
+        await asyncio.sleep(SAVE_EVERY_S)
+        await asyncio.to_thread(store.save)
+
+
+async def consume(
+    settings: ShadowSettings,
+    publisher: Publisher,
+    judge: SampleJudge,
+    fleet: Fleet,
+    readiness: Readiness,
+) -> None:
+    """Judge samples until their consumer is lost."""
+    await declare_when_up(publisher)
+
+    def hear(table: RoutingTable) -> None:
+        fleet.hear(table)
+        readiness.set("routing", met=True)
+
+    async def start() -> RabbitBroker:
+        broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
+        broker.include_router(routing_router(hear, uuid4().hex[:8]))
+        broker.include_router(sample_router(judge.judge))
+        await broker.start()
+        return broker
+
+    broker = await with_broker(start)
+    readiness.set("consumers", met=True)
+    readiness.set("broker", met=True)
+    try:
+        await watch_consumers(publisher, (SAMPLES,))
+    finally:
+        await broker.stop()
+
+
+def main() -> int:
+    """Read the settings, run, and return the exit code."""
+    try:
+        settings = load_settings(ShadowSettings)
+        configure_logging(APP_ID, settings.log_level)
+        return asyncio.run(serve(settings))
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_SETTINGS
+
+
+if __name__ == "__main__":
+    sys.exit(main())
