@@ -17,6 +17,7 @@ from gatemesh_common.broker import DEAD_LETTERS
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import ActionRequest
 from gatemesh_ctl import store as views
+from gatemesh_ctl.added import add_commands
 from gatemesh_ctl.addresses import Addresses, find_addresses
 from gatemesh_ctl.asking import (
     ACTIONS,
@@ -77,6 +78,7 @@ def main() -> None:
     # Connection libraries would print a line of their own beside ours.
     for name in ("aio_pika", "aiormq"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    add_commands(application)
     try:
         application(prog_name="gatemesh-ctl")
     except CtlError as error:

@@ -1,0 +1,52 @@
+"""Commands that other parts of gatemesh add: found by entry point, loaded when they are run."""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+
+import typer
+
+from gatemesh_ctl.errors import CtlError
+
+GROUP = "gatemesh.ctl_commands"
+"""Each names a function that takes arguments and the program's name, and returns an exit code."""
+HELP = {"judge": "Run the gates over saved answers; --help says more."}
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Options are the command's own to read, `--help` too."""
+
+
+def add_commands(application: typer.Typer) -> None:
+    """Add the commands of every installed part."""
+    for point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+        application.command(
+            point.name,
+            help=HELP.get(point.name, f"Added by {point.module}; --help says more."),
+            context_settings=dict(PASSED_ON),
+            add_help_option=False,
+        )(runner_of(point))
+
+
+def runner_of(point: EntryPoint) -> Callable[[typer.Context], None]:
+    """Return what runs one added command."""
+
+    def run(context: typer.Context) -> None:
+        command = load(point)
+        raise typer.Exit(command(context.args, f"gatemesh-ctl {point.name}"))
+
+    return run
+
+
+def load(point: EntryPoint) -> Callable[[list[str], str], int]:
+    """Return an added command.
+
+    Raises:
+        CtlError: its part of gatemesh is not installed here.
+    """
+    try:
+        command: Callable[[list[str], str], int] = point.load()
+    except ImportError as error:
+        part = point.module.partition(".")[0].removeprefix("gatemesh_")
+        raise CtlError(
+            f"{point.name} needs {error.name or point.module}, which is not installed",
+            f"pip install 'gatemesh[{part}]'",
+        ) from error
+    return command
