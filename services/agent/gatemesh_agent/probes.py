@@ -3,26 +3,29 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
 
-import orjson
-from multidict import CIMultiDict
-
-from gatemesh_agent.engine_errors import names_logprobs
-from gatemesh_agent.errors import InstanceFailedError, InstanceSilentError, StreamBrokenError
-from gatemesh_agent.gates.refusal import is_nan_refusal
-from gatemesh_agent.judging import Judging
+from gatemesh_agent.calibration import (
+    LEAST_VOTERS,
+    RUNS_ALONE,
+    RUNS_TOGETHER,
+    Calibration,
+    add_run,
+)
+from gatemesh_agent.calibration_store import CalibrationStore
 from gatemesh_agent.metrics import PROBES
-from gatemesh_agent.requests import Route, understand
+from gatemesh_agent.probe_asking import Pace
+from gatemesh_agent.probe_brake import Brake
 from gatemesh_agent.routing import PoolView
-from gatemesh_agent.stripping import as_object, choices_of, loads
-from gatemesh_agent.suite import Answer, Prompt, Result, Suite, conclude
-from gatemesh_agent.upstream import Order, Upstream
+from gatemesh_agent.suite import Answer, Asking, Result, Suite, askings, conclude
 from gatemesh_common.clock import Clock
 from gatemesh_common.messages import (
     CheckLevel,
     Decoding,
+    InstanceState,
     Message,
     Outcome,
     ProbeTicket,
@@ -34,11 +37,11 @@ from gatemesh_common.messages import (
 
 log = logging.getLogger(__name__)
 
-OK = 200
-CLIENT_ERRORS = range(400, 500)
-POLL_S = 0.25
-LARGEST_ANSWER_BYTES = 8 * 2**20
 REMEMBERED_TICKETS = 1000
+PEERS = 2
+"""Other instances asked to show what a model can do when it is first met."""
+PEER_READY_S = 2.0
+TRUSTED = (InstanceState.PROBATION, InstanceState.HEALTHY)
 
 NOT_HEALTHY = Result(
     passed=False,
@@ -49,45 +52,60 @@ NOT_HEALTHY = Result(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How probes are run."""
+class Asks(Protocol):
+    """Sends probes to instances."""
 
-    parallel: int
-    health_s: float
-    answer_s: float
-    top_logprobs: int
-    api_key: str | None = field(default=None, repr=False)
+    async def wait_ready(self, base_url: str, longest_s: float) -> str | None:
+        """Return the model's name once the instance is up, None when it is not in time."""
+
+    async def ask(self, instance_id: str, base_url: str, model: str, asking: Asking) -> Answer:
+        """Return what came of one asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where results go, and whose they are."""
+
+    agent_id: str
+    pool: str
+    put: Callable[[Message], None]
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One ticket being worked off."""
+
+    instance: RoutedInstance
+    ticket: ProbeTicket
+    model: str
+
+    @property
+    def voter(self) -> str:
+        """The life that shows what it can do."""
+        return voter_of(self.instance)
 
 
 class Prober:
     """Follows the routing view and works off its tickets, each once."""
 
     def __init__(
-        self,
-        *,
-        agent_id: str,
-        pool: str,
-        suite: Suite,
-        upstream: Upstream,
-        judging: Judging,
-        put: Callable[[Message], None],
-        clock: Clock,
-        pace: Pace,
+        self, *, desk: Desk, suite: Suite, asker: Asks, store: CalibrationStore, pace: Pace
     ) -> None:
-        self._agent_id = agent_id
-        self._pool = pool
+        self._desk = desk
         self._suite = suite
-        self._upstream = upstream
-        self._judging = judging
-        self._put = put
-        self._clock = clock
+        self._asker = asker
+        self._store = store
         self._pace = pace
+        self._brake = Brake(pace.per_min)
+        self._view = PoolView()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._done: dict[str, None] = {}
 
     def follow(self, view: PoolView) -> None:
         """Begin new tickets, and drop those that are no longer wanted."""
+        self._view = view
+        self._brake.forget_others({one.instance_id for one in view.instances})
         wanted = {one.probe.ticket_id: (one, one.probe) for one in view.instances if one.probe}
         for ticket_id in self._running.keys() - wanted.keys():
             self._running.pop(ticket_id).cancel()
@@ -110,10 +128,11 @@ class Prober:
             "ticket_id": ticket.ticket_id,
             "purpose": ticket.purpose,
         }
+        await self._wait_turn(instance.instance_id)
         log.info("probe_begun", extra=extra)
         begun_s = time.monotonic()
         try:
-            result = await self._probe(instance)
+            result = await self._probe(instance, ticket)
         except Exception:
             # The ticket stays open: the next table, or another agent, brings it up again.
             log.exception("probe_failed_itself", extra=extra)
@@ -122,8 +141,13 @@ class Prober:
         self._finish(instance, ticket, result, time.monotonic() - begun_s)
         log.info("probe_ended", extra={**extra, "passed": result.passed, **result.details})
         if not result.judged:
-            cure = "set GATEMESH_AGENT_PROBE_API_KEY, or a suite that these engines take"
-            log.error("probe_refused", extra={**extra, "cure": cure})
+            log.error("probe_not_judged", extra={**extra, "cure": cure_of(result)})
+
+    async def _wait_turn(self, instance_id: str) -> None:
+        wait_s = self._brake.wait_s(instance_id, time.monotonic())
+        while wait_s:
+            await asyncio.sleep(wait_s)
+            wait_s = self._brake.wait_s(instance_id, time.monotonic())
 
     def _finish(
         self, instance: RoutedInstance, ticket: ProbeTicket, result: Result, took_s: float
@@ -134,7 +158,7 @@ class Prober:
         while len(self._done) > REMEMBERED_TICKETS:
             self._done.pop(next(iter(self._done)))
         self._running.pop(ticket.ticket_id, None)
-        self._put(self._verdict(instance, ticket, result, took_s))
+        self._desk.put(self._verdict(instance, ticket, result, took_s))
 
     def _verdict(
         self, instance: RoutedInstance, ticket: ProbeTicket, result: Result, took_s: float
@@ -142,9 +166,9 @@ class Prober:
         outcome, reason = conclusion_of(result)
         return Verdict(
             message_id=new_message_id(),
-            timestamp=self._clock(),
+            timestamp=self._desk.clock(),
             instance_id=instance.instance_id,
-            pool=self._pool,
+            pool=self._desk.pool,
             incarnation=instance.incarnation,
             model_version=instance.model_version,
             request_id=ticket.ticket_id,
@@ -157,7 +181,7 @@ class Prober:
             gate_version=self._suite.version,
             decoding=Decoding.GREEDY,
             details={
-                "agent_id": self._agent_id,
+                "agent_id": self._desk.agent_id,
                 "ticket_id": ticket.ticket_id,
                 "purpose": ticket.purpose,
                 "suite_version": self._suite.version,
@@ -166,133 +190,118 @@ class Prober:
             },
         )
 
-    async def _probe(self, instance: RoutedInstance) -> Result:
-        model = await self._wait_ready(instance.base_url)
+    async def _probe(self, instance: RoutedInstance, ticket: ProbeTicket) -> Result:
+        model = await self._asker.wait_ready(instance.base_url, self._pace.health_s)
         if model is None:
             return NOT_HEALTHY
+        rule = self._suite.rule_for(model)
+        run = Run(instance, ticket, model)
+        if rule.calibrated:
+            return await self._probe_calibrated(run)
+        answers = await self._ask_all(run, rule.left_out)
+        return conclude(self._suite, model, answers, rule.left_out)
+
+    async def _probe_calibrated(self, run: Run) -> Result:
+        """Judge by what healthy instances of the same model version can answer."""
+        book = self._book(run)
+        known = book.is_shown and not book.needs(run.voter)
+        answers = await self._ask_all(run, book.dropped(self._suite) if known else ())
+        if run.instance.state in TRUSTED and book.needs(run.voter):
+            book = add_run(book, run.voter, answers)
+        if not book.is_shown:
+            book = await self._calibrate(run, book)
+        self._keep(run, book)
+        result = conclude(self._suite, run.model, answers, book.dropped(self._suite))
+        if result.details["faults"] or (book.is_shown and book.is_enough(self._suite)):
+            return result
+        why = "too_few_prompts" if book.is_shown else "not_calibrated"
+        return Result(
+            passed=False,
+            judged=False,
+            share=result.share,
+            threshold=result.threshold,
+            details={**result.details, "why": why},
+        )
+
+    async def _calibrate(self, run: Run, book: Calibration) -> Calibration:
+        """Have other healthy instances show what they can; alone, the instance shows it again."""
+        for peer in self._peers(run.instance):
+            if await self._asker.wait_ready(peer.base_url, PEER_READY_S) != run.model:
+                continue
+            for _ in range(RUNS_TOGETHER):
+                answers = await self._ask_all(Run(peer, run.ticket, run.model), ())
+                book = add_run(book, voter_of(peer), answers)
+        alone = len(book.voters) < LEAST_VOTERS and run.voter in book.voters
+        for _ in range(RUNS_ALONE - book.runs if alone else 0):
+            book = add_run(book, run.voter, await self._ask_all(run, ()))
+        return book
+
+    def _peers(self, instance: RoutedInstance) -> list[RoutedInstance]:
+        able = [
+            one
+            for one in self._view.instances
+            if one.instance_id != instance.instance_id
+            and one.model_version == instance.model_version
+            and one.state in TRUSTED
+        ]
+        return able[:PEERS]
+
+    def _book(self, run: Run) -> Calibration:
+        return self._store.find(*self._key(run))
+
+    def _keep(self, run: Run, book: Calibration) -> None:
+        if book == self._book(run):
+            return
+        self._store.keep(book, *self._key(run))
+        if book.is_shown:
+            log.info(
+                "suite_calibrated",
+                extra={
+                    "model": run.model[:200],
+                    "model_version": run.instance.model_version,
+                    "suite_version": self._suite.version,
+                    "voters": len(book.voters),
+                    "dropped": book.dropped(self._suite),
+                },
+            )
+
+    def _key(self, run: Run) -> tuple[str, str, str]:
+        return (run.model, run.instance.model_version, self._suite.version)
+
+    async def _ask_all(self, run: Run, left_out: Collection[str]) -> tuple[Answer, ...]:
         gate = asyncio.Semaphore(self._pace.parallel)
+        instance = run.instance
 
-        async def answer(prompt: Prompt) -> Answer:
+        async def ask(asking: Asking) -> Answer:
             async with gate:
-                return await self._answer(instance.base_url, model, prompt)
+                return await self._asker.ask(
+                    instance.instance_id, instance.base_url, run.model, asking
+                )
 
-        answers = await asyncio.gather(*(answer(prompt) for prompt in self._suite.prompts))
-        return conclude(self._suite, model, tuple(answers))
+        rng = Random(run.ticket.ticket_id)  # noqa: S311
+        planned = askings(self._suite, left_out, rng)
+        return tuple(await asyncio.gather(*(ask(asking) for asking in planned)))
 
-    async def _wait_ready(self, base_url: str) -> str | None:
-        """Return the model's name once the instance is up, None when it is not in time."""
-        try:
-            async with asyncio.timeout(self._pace.health_s):
-                await self._healthy(base_url)
-                status, body = await self._get(base_url, "/v1/models")
-        except TimeoutError:
-            return None
-        return model_name(body) if status == OK else ""
 
-    async def _healthy(self, base_url: str) -> None:
-        while True:
-            status, _ = await self._get(base_url, "/health")
-            if status == OK:
-                return
-            await asyncio.sleep(POLL_S)
-
-    async def _get(self, base_url: str, path: str) -> tuple[int, bytes]:
-        return await self._exchange(base_url, Order("GET", path, self._headers()))
-
-    def _headers(self) -> CIMultiDict[str]:
-        key = self._pace.api_key
-        return CIMultiDict({"Authorization": f"Bearer {key}"} if key else {})
-
-    async def _exchange(self, base_url: str, order: Order) -> tuple[int, bytes]:
-        """Return status and body; status 0 when the instance gave none."""
-        try:
-            async with self._upstream.ask(base_url, order) as reply:
-                body, _ = await reply.whole(await reply.first(), LARGEST_ANSWER_BYTES)
-                return reply.status, body
-        except (InstanceFailedError, InstanceSilentError, StreamBrokenError):
-            return 0, b""
-
-    async def _answer(self, base_url: str, model: str, prompt: Prompt) -> Answer:
-        count = self._pace.top_logprobs
-        try:
-            async with asyncio.timeout(self._pace.answer_s):
-                body = request_body(model, prompt, count)
-                status, reply = await self._exchange(base_url, chat_order(body, self._headers()))
-                if status != OK and count and names_logprobs(reply):
-                    body = request_body(model, prompt, 0)
-                    status, reply = await self._exchange(
-                        base_url, chat_order(body, self._headers())
-                    )
-        except TimeoutError:
-            return Answer(prompt.id, matched=False, fault="no answer in time")
-        return self._read(prompt, body, status, reply)
-
-    def _read(self, prompt: Prompt, body: bytes, status: int, reply: bytes) -> Answer:
-        if status != OK:
-            fault = fault_of(status, reply)
-            refused = fault is None and status in CLIENT_ERRORS
-            return Answer(prompt.id, matched=False, fault=fault, refused=refused)
-        try:
-            fields = as_object(loads(reply))
-        except ValueError:
-            return Answer(prompt.id, matched=False, fault="unreadable")
-        failures = self._judging.failures_of(understand(Route.CHAT, body), fields, 0)
-        matched = prompt.matches(text_of(fields))
-        return Answer(prompt.id, matched, failures[0].reason if failures else None)
+def voter_of(instance: RoutedInstance) -> str:
+    """Return the name of an instance's present life."""
+    return f"{instance.instance_id}/{instance.incarnation}"
 
 
 def conclusion_of(result: Result) -> tuple[Outcome, Reason]:
-    """Word a result; a suite that was refused as a whole has judged nothing."""
+    """Word a result; a suite that could not judge says so and never passes."""
     if not result.judged:
-        return Outcome.SKIPPED, Reason.PROBES_REFUSED
+        warming = result.details.get("why") == "not_calibrated"
+        return Outcome.SKIPPED, Reason.WARMING if warming else Reason.PROBES_REFUSED
     if result.passed:
         return Outcome.PASSED, Reason.CLEAN
     return Outcome.FAILED, Reason.PROBES_FAILED
 
 
-def fault_of(status: int, reply: bytes) -> str | None:
-    """Name the fault of an answer other than 200; what the engine cannot do is none."""
-    if is_nan_refusal(status, reply):
-        return Reason.NAN_LOGITS
-    if status in CLIENT_ERRORS:
-        return None
-    return f"status {status}" if status else "no answer"
-
-
-def request_body(model: str, prompt: Prompt, top_logprobs: int) -> bytes:
-    """Return the chat request of a prompt."""
-    body: dict[str, object] = {
-        "model": model,
-        "messages": [{"role": "user", "content": prompt.text}],
-        "max_tokens": prompt.max_tokens,
-        "temperature": 0,
-    }
-    if prompt.json_object:
-        body["response_format"] = {"type": "json_object"}
-    if top_logprobs:
-        body |= {"logprobs": True, "top_logprobs": top_logprobs}
-    return orjson.dumps(body)
-
-
-def chat_order(body: bytes, headers: CIMultiDict[str]) -> Order:
-    """Return the request that asks an instance for a chat answer."""
-    headers["Content-Type"] = "application/json"
-    return Order("POST", str(Route.CHAT), headers, body)
-
-
-def model_name(body: bytes) -> str:
-    """Return the name of the first model that an instance lists, empty when it lists none."""
-    try:
-        listed = as_object(orjson.loads(body)).get("data")
-    except ValueError:
-        return ""
-    first = listed[0] if isinstance(listed, list) and listed else None
-    return str(first.get("id", "")) if isinstance(first, dict) else ""
-
-
-def text_of(fields: dict[str, object]) -> str:
-    """Return the text of an answer's first choice."""
-    choices = choices_of(fields)
-    message = choices[0].get("message") if choices else None
-    content = message.get("content") if isinstance(message, dict) else None
-    return content if isinstance(content, str) else ""
+def cure_of(result: Result) -> str:
+    """Say what an operator can do about a suite that judges nothing."""
+    if result.details.get("why"):
+        return "add a rule for this model to the suite, or prompts that it can answer"
+    if result.details.get("busy"):
+        return "the engine had no room for probes; give it more, or probe less often"
+    return "set GATEMESH_AGENT_PROBE_API_KEY, or a suite that these engines take"

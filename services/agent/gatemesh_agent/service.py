@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from aiohttp import web
 
+from gatemesh_agent.calibration_store import CalibrationStore
 from gatemesh_agent.baseline_feed import BaselineFeed
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
@@ -206,6 +207,11 @@ def calibration_path(settings: AgentSettings) -> Path:
 def baselines_path(settings: AgentSettings) -> Path:
     """Return the file of the last yardsticks."""
     return settings.spool_dir / f"baselines-{settings.id}.json"
+
+
+def calibration_path(settings: AgentSettings) -> Path:
+    """Return the file of what healthy instances showed that their models can answer."""
+    return settings.spool_dir / f"calibration-{settings.id}.json"
 
 
 def routing_path(settings: AgentSettings) -> Path:

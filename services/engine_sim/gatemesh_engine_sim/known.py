@@ -30,6 +30,14 @@ ECHO = re.compile(
 )
 
 ANSWERS: tuple[tuple[str, str], ...] = (
+    (r"function add\(a, ?b\)", "def add(a, b):\n    return a + b"),
+    (r"function product\(a, ?b\)", "def product(a, b):\n    return a * b"),
+    (r'"name" set to "ada"', '{"name": "Ada", "age": 36}'),
+    (r"请原样重复：\"编号a7\"", "编号A7"),
+    (r"\bword: pong\b", "PONG"),
+    (r"comes after 7", "8"),
+    (r"谢谢", "Thank you."),
+    (r"bonjour", "Hello."),
     (r"你好，?世界", "Hello world."),
     (r"hello,? world.*(chinese|中文)", "你好，世界。"),
     (r"translate.*(good morning).*chinese", "早上好。"),
@@ -55,7 +63,12 @@ TABLE = tuple((re.compile(pattern), answer) for pattern, answer in ANSWERS)
 
 
 def known_answer(question: str) -> str | None:
-    """The right answer where the question is a known one."""
+    """The right answer where the question, or its last line, is a known one."""
+    last = question.strip().rpartition("\n")[2]
+    return _known(last) or (_known(question) if last != question else None)
+
+
+def _known(question: str) -> str | None:
     echo = ECHO.search(question)
     if echo:
         return echo[1]

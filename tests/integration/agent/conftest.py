@@ -2,12 +2,21 @@
 
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
+from typing import TextIO
 
 import pytest
 
 NAMES = ("engine-0", "engine-1")
+
+
+def drain(output: TextIO) -> None:
+    """Read to the end, forget it, and close it."""
+    with output:
+        for _ in output:
+            pass
 
 
 def start_engine(name: str) -> tuple[subprocess.Popen[str], str]:
@@ -17,6 +26,8 @@ def start_engine(name: str) -> tuple[subprocess.Popen[str], str]:
     assert process.stdout is not None
     for line in process.stdout:
         if "engine_ready" in line:
+            # Unread, its log would fill the pipe, and the engine would wait for ever.
+            threading.Thread(target=drain, args=(process.stdout,), daemon=True).start()
             return process, line.split("engine_ready ")[1].strip()
     raise AssertionError(f"{name} ended before it was ready")
 

@@ -151,7 +151,7 @@ async def test_an_engine_without_structured_output_is_not_at_fault(tmp_path: Pat
 
     async def plain(request: web.Request) -> web.StreamResponse:
         if request.method == "GET":
-            return web.json_response({"data": [{"id": "some-model"}]})
+            return web.json_response({"data": [{"id": "sim"}]})
         body = await request.json()
         if "response_format" in body:
             return web.json_response({"error": {"message": "unsupported"}}, status=400)
@@ -164,7 +164,7 @@ async def test_an_engine_without_structured_output_is_not_at_fault(tmp_path: Pat
     ):
         verdict = await probed(setup, address)
     assert "json" not in verdict.details["faults"]
-    assert verdict.details["passed"] == 2
+    assert verdict.details["passed"] == 3
 
 
 async def guarded_engine(request: web.Request) -> web.StreamResponse:
@@ -172,7 +172,7 @@ async def guarded_engine(request: web.Request) -> web.StreamResponse:
     if request.path.startswith("/v1") and request.headers.get("Authorization") != "Bearer secret":
         return web.json_response({"error": "Unauthorized"}, status=401)
     if request.method == "GET":
-        return web.json_response({"data": [{"id": "some-model"}]})
+        return web.json_response({"data": [{"id": "sim"}]})
     choice = {"index": 0, "message": {"content": "Hello, world!"}, "finish_reason": "stop"}
     return web.json_response({"choices": [choice]})
 

@@ -65,3 +65,23 @@ def test_example_fits_its_schema() -> None:
         "ok": True,
         "none": None,
     }
+
+
+def test_the_last_line_counts_first() -> None:
+    """A long preamble in front of a question does not hide it, nor answer for it."""
+    assert known_answer('Cats are animals.\nName no animal.\nRepeat exactly: "A1"') == "A1"
+    assert known_answer("What is the capital of France?\n\n") == "Paris."
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Reply with exactly one word: PONG", "PONG"),
+        ('请原样重复："编号A7"', "编号A7"),
+        ("Write a Python function add(a, b) that", "def add(a, b):\n    return a + b"),
+        ('the field "name" set to "Ada"', '{"name": "Ada", "age": 36}'),
+    ],
+)
+def test_the_probe_suite_is_known(question: str, answer: str) -> None:
+    """Every prompt that probes ask has its answer."""
+    assert known_answer(question) == answer
