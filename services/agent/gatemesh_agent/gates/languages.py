@@ -1,0 +1,121 @@
+"""A passage in another language of the same script: counted by little words. Pure.
+
+A script tells Russian from German, but not German from Spanish. Every language has a few dozen
+words without which no sentence of it gets by; those that no other language here has are counted.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Mapping
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.messages import Reason
+
+LITTLE_WORDS: Mapping[str, str] = {
+    "en": "the and of is was are were that this with for which have has not from they been would",
+    "de": "der und ist nicht ein eine einen mit auf für dass sich auch wird werden oder"
+    " sind wenn bei nach wie aus zum zur durch einer einem dem diese dieser sie",
+    "fr": "les est des une dans pour qui sur avec pas vous ce cette sont aux mais ou leur"
+    " nous être plus ses ces lorsque vos elle du au",
+    "es": "los las que una por del para con como pero su más este esta cuando sobre también"
+    " hasta es muy sus hay porque lo el y se",
+    "it": "che di il gli della delle per con una non sono è nel anche come più dei alla"
+    " questo quando le della degli essere viene ogni",
+    "pt": "não uma os das dos para com que por mais como são você está ao pela pelo quando"
+    " também muito seu sua isso em às ou",
+    "nl": "het een van en niet dat met zijn voor aan ook als bij wordt naar door deze"
+    " worden maar hebben heeft om kan uit hij",
+    "sv": "och att det som en är av för på med inte till den ett om har kan eller från när"
+    " detta ska där",
+    "pl": "nie się jest na do że jak to ale przez dla oraz lub są być może tego który jego po tym",
+    "cs": "je se na že jsou který pro ale jako nebo při být tak jeho podle pokud může této když",
+    "ro": "și este nu pe cu pentru care din mai sunt sau prin fi dacă cum această acest poate",
+    "hu": "és hogy nem egy az ez van meg vagy csak mint lehet amely ezt már azt kell",
+    "tr": "ve bir bu için ile olarak çok daha olan gibi ya değil sonra kadar her ise",
+    "id": "yang dan di untuk dengan ini tidak dari pada adalah atau dalam ke akan juga dapat",
+    "fi": "ja on ei että se joka kun ovat tai myös kuin mutta voi sen ole",
+    "da": "og er at det ikke til med den som på af kan fra eller når være skal har",
+}
+SETS = {language: frozenset(text.split()) for language, text in LITTLE_WORDS.items()}
+SHARED = Counter(word for known in SETS.values() for word in known)
+OWNERS = {word: language for language, known in SETS.items() for word in known if SHARED[word] == 1}
+"""The language of each word that only one of them has."""
+
+WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+QUOTED = re.compile(r"[\"“”„«»‘].{0,400}?[\"“”«»’]|`[^`]*`", re.DOTALL)
+OFTEN_FOREIGN = "en"
+"""Notices, names and commands in English stand in texts of any language."""
+BEGINNING_HITS = 8
+BEGINNING_SHARE = 0.8
+PASSAGE_HITS = 6
+PASSAGE_SHARE = 0.75
+DISTINCT_WORDS = 4
+"""One word may be a name or a letter."""
+PASSAGE_PARTS = 2
+"""Parts of 128 characters in which nothing but the new language is left."""
+
+
+class Languages:
+    """Follows which language an answer is in; a late passage in another one is a fault."""
+
+    def __init__(self, context: RequestContext) -> None:
+        asked = by_language(little_words(context.prompt))
+        self._asked_in_english = asked[OFTEN_FOREIGN] > 1
+        self._wanted = {language for language, hits in asked.items() if hits}
+        self._off = context.hot or context.asks(Topic.LANGUAGES)
+        self._before: Counter[str] = Counter()
+        self._parts: deque[Counter[str]] = deque()
+        self._read = 0
+
+    def scan(self, window: TextWindow) -> Finding | None:
+        """Look at the part that is new since the last look."""
+        part = window.since(self._read)
+        start, self._read = self._read, window.end
+        if self._off or window.in_fence:
+            return None
+        self._parts.append(little_words(QUOTED.sub(" ", part)))
+        if len(self._parts) > PASSAGE_PARTS:
+            self._before += self._parts.popleft()
+        return self._switched(start, window.end)
+
+    def _switched(self, start: int, end: int) -> Finding | None:
+        main = main_language(self._before)
+        if main is None or (main == OFTEN_FOREIGN and not self._asked_in_english):
+            # Half-translated manuals begin in English and go on in what was asked for.
+            return None
+        recent: Counter[str] = sum(self._parts, Counter())
+        counts = by_language(recent)
+        if counts.total() < PASSAGE_HITS:
+            return None
+        other, found = counts.most_common(1)[0]
+        distinct = sum(OWNERS[word] == other for word in recent)
+        foreign = other not in self._wanted | {main, OFTEN_FOREIGN}
+        if foreign and distinct >= DISTINCT_WORDS and found >= PASSAGE_SHARE * counts.total():
+            return Finding(Reason.LANGUAGE_SWITCH, float(found), float(PASSAGE_HITS), start, end)
+        return None
+
+
+def main_language(words: Counter[str]) -> str | None:
+    """Return the language that nearly all little words belong to; None without one."""
+    counts = by_language(words)
+    total = counts.total()
+    if total < BEGINNING_HITS:
+        return None
+    main, hits = counts.most_common(1)[0]
+    return main if hits >= BEGINNING_SHARE * total else None
+
+
+def by_language(words: Counter[str]) -> Counter[str]:
+    """Add up little words by their language."""
+    counts: Counter[str] = Counter()
+    for word, hits in words.items():
+        counts[OWNERS[word]] += hits
+    return counts
+
+
+def little_words(text: str) -> Counter[str]:
+    """Count the words of a text that only one language has."""
+    return Counter(word for word in WORD.findall(text.lower()) if word in OWNERS)
