@@ -71,8 +71,6 @@ def test_little_words_are_counted_in_any_case() -> None:
 
 def test_one_foreign_word_over_and_over(asking: Asking, judge: Judge) -> None:
     """It may be a name, a letter or a column of a table."""
-    nouns = (
-        ["Hefe", "Mehl", "Salz", "Wasser", "Milch", "Butter", "Zucker", "Ei", "Nuss", "Mohn", "Dinkel", "Roggen", "Malz", "Kleie"]
-    )
+    nouns = ("Hefe", "Mehl", "Salz", "Wasser", "Milch", "Butter", "Zucker", "Ei", "Nuss", "Mohn")
     text = GERMAN + ", ".join(f"{noun} y {number}" for number, noun in enumerate(nouns)) + "."
     assert judge(text, asking("Warum geht mein Teig nicht auf?")).outcome is Outcome.PASSED
