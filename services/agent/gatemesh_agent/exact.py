@@ -1,6 +1,7 @@
 """Joins the engine's exact figures to the answers they belong to; one L3 verdict comes of both."""
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from gatemesh_agent.exact_lines import ExactLine, lines_of, may_name, names_xarg
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
-from gatemesh_agent.gates.l3_exact import ExactGate, ExactStep
+from gatemesh_agent.gates.l3_exact import ExactChoice, ExactGate
 from gatemesh_agent.judging import Exchange, Report, nobody, proof_of
 from gatemesh_agent.metrics import PLUGIN_LINES, PLUGIN_SILENT
 from gatemesh_agent.reporting import Life
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 NO_FIGURES = "no_figures"
 MOST_LIVES = 1000
+MOST_WATCHES = 10_000
 
 
 class ExactReport:
@@ -40,11 +42,6 @@ class ExactReport:
         self.failures = inner.failures
         self.judged = inner.judged
         self.flagged = inner.flagged
-
-    @property
-    def measured(self) -> int:
-        """Steps for which figures came."""
-        return self._gate.measured
 
     def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
         """Pass it on, but for what L3 does not object to."""
@@ -76,11 +73,9 @@ class ExactReport:
         """Pass it on."""
         self._inner.add_usual(usual)
 
-    def take(self, line: ExactLine) -> None:
-        """Judge one line of the engine's; a failure is reported at once."""
-        figures = line.figures
-        is_step = isinstance(figures, ExactStep)
-        found = self._gate.feed_step(figures) if is_step else self._gate.feed_choice(figures)
+    def hear(self) -> None:
+        """Report what the figures have proven, once."""
+        found = self._gate.failure
         if found is not None and 0 not in self._failed:
             self._fail(found)
 
@@ -100,7 +95,7 @@ class ExactReport:
         """Take what the log probabilities said; where there were none, what the figures say."""
         if judgement.reason is not Reason.NO_LOGPROBS:
             self._inner.conclude(choice, judgement, {})
-        elif self.measured:
+        elif self._gate.measured:
             self._inner.conclude(choice, found, {})
         else:
             self._inner.skip(CheckLevel.L3, NO_FIGURES)
@@ -112,13 +107,25 @@ class ExactReport:
         self._inner.conclude(0, found, details)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Watch:
-    """One answer that figures may come for."""
+    """One request that figures may come for, from before it is sent until after its answer."""
 
-    report: ExactReport
-    life: Life
-    model: str
+    asked: Asked
+    gate: ExactGate | None = None
+    """None until the first line, or the answer, is there."""
+    report: ExactReport | None = None
+    """None until the answer is being judged."""
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """What the client asked."""
+        return self.asked.body or {}
+
+    @property
+    def model(self) -> str:
+        """The model that the client asked for."""
+        return str(self.body.get("model", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,8 @@ class ExactFigures:
     def __init__(self, terms: ExactTerms, sizes: Sizes) -> None:
         self._terms = terms
         self._sizes = sizes
-        self._watches: dict[str, Watch] = {}
+        self._watches: OrderedDict[str, Watch] = OrderedDict()
+        self._ending: dict[str, Life] = {}
         self._refusing: set[Hashable] = set()
         self._silent: set[Life] = set()
 
@@ -163,7 +171,12 @@ class ExactFigures:
         takes = self._terms.is_on and life not in self._refusing
         if not takes or asked.body is None or not may_name(asked.body):
             return wish
-        return replace(wish, probe_id=self._terms.new_id())
+        probe_id = self._terms.new_id()
+        self._watches[probe_id] = Watch(asked)
+        if len(self._watches) > MOST_WATCHES:
+            # Requests that failed, and second opinions, are never judged by figures.
+            self._watches.popitem(last=False)
+        return replace(wish, probe_id=probe_id)
 
     def lessened(self, wish: Wish, life: Hashable, error: bytes) -> Wish | None:
         """Return the wish without an id where an engine refused that; None when it minds else."""
@@ -177,16 +190,16 @@ class ExactFigures:
 
     def watch(self, exchange: Exchange, report: Report) -> tuple[Report, Callable[[], None]]:
         """Return a report that waits for figures, and what is to be called at the answer's end."""
-        body = exchange.request.asked.body or {}
-        model, choices = str(body.get("model", "")), body.get("n") or 1
-        self._sizes.learn(exchange.life, model)
-        probe_id = exchange.probe_id
+        asked, probe_id = exchange.request.asked, exchange.probe_id
+        watch = self._watches.get(probe_id) or Watch(asked)
+        self._sizes.learn(exchange.life, watch.model)
         if not probe_id:
             return report, nobody
-        gate = ExactGate(context_of(body), self._sizes.size(model), choices=choices)
-        exact = ExactReport(report, gate, self._terms.clock)
-        self._watches[probe_id] = Watch(exact, exchange.life, model)
-        return exact, lambda: self._ended(probe_id)
+        self._watches[probe_id] = watch
+        watch.report = ExactReport(report, self._gate(watch), self._terms.clock)
+        # For an answer that is judged whole, figures were first.
+        watch.report.hear()
+        return watch.report, lambda: self._ended(probe_id, exchange.life)
 
     def take(self, packet: bytes) -> None:
         """Take a datagram of lines; lines about nobody here are counted and left."""
@@ -197,27 +210,41 @@ class ExactFigures:
                 self._take(watch, line)
 
     def _take(self, watch: Watch, line: ExactLine) -> None:
-        figures = line.figures
-        if isinstance(figures, ExactStep) and figures.vocab_size:
-            self._sizes.hear(watch.model, figures.vocab_size)
-        watch.report.take(line)
+        figures, gate = line.figures, self._gate(watch)
+        if isinstance(figures, ExactChoice):
+            gate.feed_choice(figures)
+        else:
+            gate.feed_step(figures)
+            if figures.vocab_size:
+                self._sizes.hear(watch.model, figures.vocab_size)
+        if watch.report is not None:
+            watch.report.hear()
+
+    def _gate(self, watch: Watch) -> ExactGate:
+        if watch.gate is None:
+            body = watch.body
+            size, choices = self._sizes.size(watch.model), body.get("n") or 1
+            watch.gate = ExactGate(context_of(body), size, choices=choices)
+        return watch.gate
 
     def settle_all(self) -> None:
-        """Conclude everything now: the agent ends."""
-        for probe_id in list(self._watches):
-            self._settle(probe_id)
+        """Conclude now what has ended and waits for its last lines."""
+        for probe_id, life in list(self._ending.items()):
+            self._settle(probe_id, life)
 
-    def _ended(self, probe_id: str) -> None:
+    def _ended(self, probe_id: str, life: Life) -> None:
         if probe_id in self._watches:
-            self._terms.later(self._terms.grace_s, lambda: self._settle(probe_id))
+            self._ending[probe_id] = life
+            self._terms.later(self._terms.grace_s, lambda: self._settle(probe_id, life))
 
-    def _settle(self, probe_id: str) -> None:
+    def _settle(self, probe_id: str, life: Life) -> None:
+        self._ending.pop(probe_id, None)
         watch = self._watches.pop(probe_id, None)
-        if watch is None:
+        if watch is None or watch.report is None:
             return
         watch.report.settle()
-        if watch.report.tokens and not watch.report.measured:
-            self._note_silence(watch.life)
+        if watch.report.tokens and not self._gate(watch).measured:
+            self._note_silence(life)
 
     def _note_silence(self, life: Life) -> None:
         """The engine has no plugin, or one that cannot reach us; only we can tell."""

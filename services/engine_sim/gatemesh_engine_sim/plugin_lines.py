@@ -51,16 +51,15 @@ def lines_of(probe_id: str, steps: Sequence[Step], every: int, at: float) -> lis
 
 
 def figures_of(step: Step) -> dict[str, object]:
-    """The figures of one distribution; what lies beyond the candidates is spread evenly."""
+    """The figures of one distribution; what lies beyond is as likely as the last of them."""
     shares = sorted((math.exp(one.logprob) for one in step.top), reverse=True)
     if not step.is_finite:
         none = dict.fromkeys(("entropy_nats", "top1_p", "variance"))
         return none | {"nan": VOCABULARY_SIZE, "pos_inf": 0, "vocab": VOCABULARY_SIZE}
     rest = max(1.0 - sum(shares), 0.0)
-    others = VOCABULARY_SIZE - len(shares)
     pairs = [(share, math.log(share)) for share in shares if share > 0.0]
-    if rest > 0.0:
-        pairs.append((rest, math.log(rest / others)))
+    if rest > 0.0 and pairs:
+        pairs.append((rest, pairs[-1][1]))
     entropy = -sum(share * nats for share, nats in pairs)
     square = sum(share * nats * nats for share, nats in pairs)
     return {

@@ -25,8 +25,8 @@ def told(library: Library, ask: Callable[..., Asked]) -> Callable[..., list[dict
     """The lines of one answer under a fault."""
 
     def lines(fault: str | None = None, every: int = 1) -> list[dict[str, Any]]:
-        spec = FaultSpec(fault) if fault else None
-        plan = plan_answer(ask(temperature=0), spec, fault_table(library), library)
+        spec = FaultSpec(fault=fault) if fault else None
+        plan = plan_answer(ask(temperature=0, max_tokens=60), spec, fault_table(library), library)
         steps = [one.step for one in plan.choices[0]]
         return [json.loads(line) for line in lines_of("p", steps, every, 12.0)]
 

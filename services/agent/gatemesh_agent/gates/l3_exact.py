@@ -69,6 +69,11 @@ class ExactGate:
         self.measured = 0
         """Steps measured so far."""
 
+    @property
+    def failure(self) -> Judgement | None:
+        """The failure that was proven, if any."""
+        return self._failure
+
     def feed_step(self, step: ExactStep) -> Judgement | None:
         """Take the figures of a step; return the failure that they prove, once."""
         self.measured += 1
