@@ -71,7 +71,7 @@ async def test_nan_is_seen_through_the_plugin_alone(
     """Hard proof, although no log probabilities were asked."""
     settings = plugin_settings(tmp_path, telling, socket_path, top_logprobs=0)
     async with serving(settings) as setup:
-        bad = {"vllm_xargs": {"sim_fault": "nan"}}
+        bad: dict[str, Any] = {"vllm_xargs": {"sim_fault": "nan"}}
         await setup.post(CHAT, chat(stream=True, **bad))
         found = [each for each in await setup.verdicts() if each.check_level is CheckLevel.L3]
     assert [(each.reason, each.hard) for each in found] == [(Reason.NAN_LOGITS, True)]
