@@ -30,8 +30,16 @@ class After:
     hear: Callable[[str, Life, Told], None]
     """Told what an instance made of a request that another one failed."""
     readers: list[Callable[[Answered], None]] = field(default_factory=list)
+    """Told of every judged answer."""
+    refusals: list[Callable[[ClientRequest, Life, int, bytes], None]] = field(default_factory=list)
+    """Told of every other answer: its status and body."""
 
     def answered(self, answer: Answered) -> None:
         """Tell every reader."""
         for reader in self.readers:
             reader(answer)
+
+    def refused(self, request: ClientRequest, life: Life, status: int, body: bytes) -> None:
+        """Tell of an answer that is no text."""
+        for reader in self.refusals:
+            reader(request, life, status, body)

@@ -1,7 +1,9 @@
 """Guarded requests: judged on the way through, and asked elsewhere when an instance fails early."""
 
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from gatemesh_agent.after import After, Answered
 from gatemesh_agent.answers import (
@@ -11,8 +13,8 @@ from gatemesh_agent.answers import (
     upstream_failed,
     upstream_silent,
 )
-from gatemesh_agent.attribution import ClientRequest, Finding, Told, finding_of, request_key
-from gatemesh_agent.client import Client
+from gatemesh_agent.attribution import Finding, Told, finding_of, request_key
+from gatemesh_agent.cases import Attempt, Bounds, Case
 from gatemesh_agent.engine_errors import (
     INTERNAL_ERROR,
     drain_refused,
@@ -28,70 +30,23 @@ from gatemesh_agent.errors import (
     WishRefusedError,
 )
 from gatemesh_agent.filtering import answer_flagged, request_flagged
-from gatemesh_agent.judging import AnswerJudge, Exchange, Judging
+from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.metrics import FIRST_BYTE_SECONDS, FLAGGED, STREAMS_BROKEN, UNFIT
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Route
 from gatemesh_agent.routing import Router
-from gatemesh_agent.shield import Shield, Withheld, least_bad, worst
+from gatemesh_agent.shield import Withheld, least_bad, worst
 from gatemesh_agent.stream import GuardedStream, announces_only, cut_whole, parse_plain
 from gatemesh_agent.strippers import Stripper, stripper_of
 from gatemesh_agent.under_way import under_way
 from gatemesh_agent.upstream import Reply, Upstream
-from gatemesh_agent.wishes import NOTHING, Wish, Wishes
+from gatemesh_agent.watchdog import Waiting, Watch
+from gatemesh_agent.wishes import NOTHING, Wishes
 from gatemesh_common.messages import Reason, RoutedInstance
 
 OK = 200
 BAD_REQUEST = 400
 CLIENT_ERRORS = range(400, 500)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How far a guarded request may go."""
-
-    pool: str
-    reroutes: int
-    max_answer_bytes: int
-    max_event_bytes: int
-    shield: Shield
-
-
-@dataclass(slots=True)
-class Case:
-    """One guarded request and what has become of it so far."""
-
-    request: ClientRequest
-    client: Client
-    begun_s: float
-    wants_shadow: bool = False
-    """True when the client asked for its answer to be compared."""
-    tried: list[str] = field(default_factory=list)
-    failures: list[tuple[InstanceFailedError, Life]] = field(default_factory=list)
-    last_resort: RoutedInstance | None = None
-    """An instance whose log probabilities are NaN: it can still answer without them."""
-    withheld: list[Withheld] = field(default_factory=list)
-    """Answers that were bad, in shield mode."""
-    key: str | None = None
-    """Set once an instance failed this request: what others make of it is evidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One case at one instance."""
-
-    case: Case
-    instance: RoutedInstance
-    life: Life
-    wish: Wish
-    is_last: bool = False
-    """True when nobody else is left: the client gets whatever comes."""
-
-    def exchange(self, *, streamed: bool, retried: bool) -> Exchange:
-        """Return what judging needs to know."""
-        case = self.case
-        follows = case.key is not None
-        return Exchange(case.request, self.life, streamed, self.wish.count, retried, follows)
 
 
 class Guard:
@@ -106,6 +61,7 @@ class Guard:
         reporter: Reporter,
         wishes: Wishes,
         after: After,
+        watch: Watch,
         bounds: Bounds,
     ) -> None:
         self._router = router
@@ -114,6 +70,7 @@ class Guard:
         self._reporter = reporter
         self._wishes = wishes
         self._after = after
+        self._watch = watch
         self._bounds = bounds
 
     async def serve(self, case: Case) -> None:
@@ -148,9 +105,9 @@ class Guard:
         life = Life.of(instance, self._router.view.version)
         case.tried.append(instance.instance_id)
         try:
-            with under_way(self._router, instance.instance_id):
-                wish = self._wishes.of(case.request.asked, life)
-                await self._ask(Attempt(case, instance, life, wish))
+            wish = self._wishes.of(case.request.asked, life)
+            with self._under_way(case, instance, life) as wait:
+                await self._ask(Attempt(case, instance, life, wish, wait))
         except InstanceFailedError as failure:
             self._note_failure(case, failure, life)
             return False
@@ -169,6 +126,16 @@ class Guard:
             body = upstream_silent(instance.instance_id, silence.waited_s)
             await case.client.fail(504, body, instance.instance_id)
         return True
+
+    @contextmanager
+    def _under_way(self, case: Case, instance: RoutedInstance, life: Life) -> Iterator[Waiting]:
+        """Count a request at an instance, and have the watchdog wait with it."""
+        with under_way(self._router, instance.instance_id):
+            wait = self._watch.begin(case.request, life, instance.base_url, time.monotonic())
+            try:
+                yield wait
+            finally:
+                self._watch.end(wait, time.monotonic())
 
     def _note_failure(self, case: Case, failure: InstanceFailedError, life: Life) -> None:
         self._reporter.window(life).count_status(INTERNAL_ERROR)
@@ -221,8 +188,8 @@ class Guard:
         """Ask as the client asked, without log probabilities; True when that gave an answer."""
         life = Life.of(instance, self._router.view.version)
         try:
-            with under_way(self._router, instance.instance_id):
-                await self._ask(Attempt(case, instance, life, NOTHING, is_last=True))
+            with self._under_way(case, instance, life) as wait:
+                await self._ask(Attempt(case, instance, life, NOTHING, wait, is_last=True))
         except (InstanceFailedError, InstanceSilentError) as failure:
             broken = InstanceFailedError("broken", str(failure))
             self._note_failure(case, broken, life)
@@ -263,6 +230,7 @@ class Guard:
     def _hear(self, attempt: Attempt, judge: AnswerJudge) -> None:
         """Note what this instance made of the request: evidence where another one failed it."""
         case, finding = attempt.case, finding_of(judge.failures)
+        self._watch.note(attempt.wait, judge.progress + 1, time.monotonic())
         if case.key is not None and not judge.given_up:
             self._after.hear(case.key, attempt.life, Told(finding, judge.judged))
         elif finding is not Finding.CLEAN:
@@ -303,7 +271,7 @@ class Guard:
         client = attempt.case.client
         with self._judge(attempt, streamed=True) as judge:
             try:
-                await pump(reply, first, self._guarded(attempt, judge), client)
+                await self._pump(attempt, reply, first, judge)
             except StreamBrokenError as broken:
                 STREAMS_BROKEN.inc()
                 self._reporter.window(attempt.life).server_errors += 1
@@ -312,6 +280,29 @@ class Guard:
         self._hear(attempt, judge)
         await client.end()
         self._tell(attempt, judge, streamed=True)
+
+    async def _pump(self, attempt: Attempt, reply: Reply, first: bytes, judge: AnswerJudge) -> None:
+        """Forward a stream piece by piece; the engine is read no faster than the client reads.
+
+        Raises:
+            StreamBrokenError: the engine broke it off.
+            ClientGoneError: the client left.
+        """
+        guarded, wait, client = self._guarded(attempt, judge), attempt.wait, attempt.case.client
+        data, pieces = first, 0
+        while data:
+            forwarded = guarded.feed(data)
+            # What is not read event by event moves with each piece.
+            pieces += judge.given_up
+            self._watch.note(wait, judge.progress + pieces, time.monotonic())
+            if forwarded:
+                wait.hold()
+                await client.write(forwarded)
+                wait.resume(time.monotonic())
+            data = await reply.more()
+        rest = guarded.end()
+        if rest:
+            await client.write(rest)
 
     def _guarded(self, attempt: Attempt, judge: AnswerJudge) -> GuardedStream:
         asked = attempt.case.request.asked
@@ -336,6 +327,7 @@ class Guard:
         self._check(attempt, reply.status, body)
         if reply.status != OK:
             await self._give(attempt, reply, body)
+            self._after.refused(attempt.case.request, attempt.life, reply.status, body)
             return
         with self._judge(attempt, streamed=False) as judge:
             stripper = stripper_of(attempt.case.request.asked.route)
@@ -410,24 +402,6 @@ class Guard:
         lesser = self._wishes.lessened(attempt.wish, attempt.life, body)
         if lesser is not None:
             raise WishRefusedError(lesser)
-
-
-async def pump(reply: Reply, first: bytes, guarded: GuardedStream, client: Client) -> None:
-    """Forward a stream piece by piece; the engine is read no faster than the client reads.
-
-    Raises:
-        StreamBrokenError: the engine broke it off.
-        ClientGoneError: the client left.
-    """
-    data = first
-    while data:
-        forwarded = guarded.feed(data)
-        if forwarded:
-            await client.write(forwarded)
-        data = await reply.more()
-    rest = guarded.end()
-    if rest:
-        await client.write(rest)
 
 
 def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, stripper: Stripper | None) -> bytes:

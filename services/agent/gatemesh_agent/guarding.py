@@ -5,7 +5,8 @@ import time
 from dataclasses import dataclass
 
 from gatemesh_agent.after import After
-from gatemesh_agent.guarded import Bounds, Guard
+from gatemesh_agent.cases import Bounds
+from gatemesh_agent.guarded import Guard
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.routing import Router
@@ -14,7 +15,12 @@ from gatemesh_agent.sampling import SampleTerms, Sampling
 from gatemesh_agent.second_opinion import SecondOpinions, Terms
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.shield import Shield
+from gatemesh_agent.sign_reading import SignReader
+from gatemesh_agent.signs import Signs
+from gatemesh_agent.stall_check import StallCheck
+from gatemesh_agent.stall_watch import StallWatch
 from gatemesh_agent.upstream import Upstream
+from gatemesh_agent.watchdog import Patience, Watch
 from gatemesh_agent.wishes import Naming, Wishes
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import InstanceState
@@ -31,6 +37,7 @@ class Guarding:
     opinions: SecondOpinions
     sampling: Sampling
     samples: SampleSender
+    stalls: StallWatch
 
     async def stop(self) -> None:
         """Let go what is withheld, and drop what is under way."""
@@ -61,7 +68,13 @@ def build_guarding(
     sampling = build_sampling(settings, router)
     reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
     samples = SampleSender(publisher, APP_ID)
-    after = After(opinions.hear, [sample_taker(settings, sampling, samples)])
+    signs = SignReader(Signs(), reporter, opinions.accuse)
+    after = After(
+        opinions.hear,
+        readers=[sample_taker(settings, sampling, samples), signs.answered],
+        refusals=[signs.refused],
+    )
+    watch = Watch(Patience(settings.stall_s, settings.stall_first_s))
     guard = Guard(
         router=router,
         upstream=upstream,
@@ -69,9 +82,17 @@ def build_guarding(
         reporter=reporter,
         wishes=wishes,
         after=after,
+        watch=watch,
         bounds=guard_bounds(settings),
     )
-    return Guarding(guard, opinions, sampling, samples)
+    stalls = StallWatch(
+        watch=watch,
+        check=StallCheck(upstream, settings.stall_probe_s, settings.probe_api_key),
+        reporter=reporter,
+        is_out=router.is_out,
+        threshold_s=settings.stall_s,
+    )
+    return Guarding(guard, opinions, sampling, samples, stalls)
 
 
 def attribution_terms(settings: AgentSettings) -> Terms:

@@ -89,3 +89,6 @@ SAMPLED = Counter("gatemesh_agent_sampled_total", "Answers chosen for the shadow
 SAMPLES_DROPPED = Counter(
     "gatemesh_agent_samples_dropped_total", "Chosen answers that did not go, by why.", ["why"]
 )
+STALL_CHECKS = Counter(
+    "gatemesh_agent_stall_checks_total", "Looks at quiet instances, by what they found.", ["found"]
+)

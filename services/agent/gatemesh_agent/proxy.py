@@ -10,9 +10,10 @@ from multidict import CIMultiDict
 
 from gatemesh_agent.answers import error_body, shape_of, too_large
 from gatemesh_agent.attribution import ClientRequest
+from gatemesh_agent.cases import Case
 from gatemesh_agent.client import Client, allow_body, read_body
 from gatemesh_agent.errors import ClientGoneError
-from gatemesh_agent.guarded import Case, Guard
+from gatemesh_agent.guarded import Guard
 from gatemesh_agent.headers import (
     REQUEST_ID,
     SHADOW,

@@ -159,6 +159,15 @@ class AgentSettings(ServiceSettings):
     shadow_max_bytes: int = Field(default=256 * 2**10, ge=1024, le=16 * 2**20)
     """Largest request and answer that go to the shadow together."""
 
+    stall_s: Seconds = 20.0
+    """Longest time without a token although requests wait, before an instance is looked at."""
+
+    stall_first_s: Seconds = 60.0
+    """The same where no request has got its first token yet: queueing and prefill count."""
+
+    stall_probe_s: Seconds = 10.0
+    """Longest wait for one token of our own from an instance that is looked at."""
+
     reroutes: int = Field(default=2, ge=0, le=10)
     """Other instances tried for a request that fails before its first byte."""
 

@@ -19,9 +19,9 @@ def drain(output: TextIO) -> None:
             pass
 
 
-def start_engine(name: str) -> tuple[subprocess.Popen[str], str]:
+def start_engine(name: str, *more: str) -> tuple[subprocess.Popen[str], str]:
     """Start a simulated engine on a free port; return process and address."""
-    command = [sys.executable, "-m", "gatemesh_engine_sim", "--port", "0", "--name", name]
+    command = [sys.executable, "-m", "gatemesh_engine_sim", "--port", "0", "--name", name, *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:
@@ -40,8 +40,6 @@ def engine_processes() -> Iterator[dict[str, str]]:
     for process, _ in started.values():
         process.kill()
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ async def test_soft_evidence_is_attributed_too(tmp_path: Path, engines: dict[str
         for number in range(6):
             await setup.post(CHAT, chat(f"Tell me about {number}.", stream=True))
         found = await setup.verdicts()
-    assert {each.reason for each in found} == {Reason.CONTROL_CHARS}
+    assert Reason.CONTROL_CHARS in {each.reason for each in found}
     assert set(rulings(found)) == {Attribution.INSTANCE}
 
 
@@ -200,8 +200,10 @@ async def test_an_engine_that_knows_no_token_ids_is_asked_without(tmp_path: Path
     refusal = b'{"error":{"message":"Unrecognized argument: return_tokens_as_token_ids"}}'
 
     async def strict(request: web.Request) -> web.StreamResponse:
-        bodies.append(await request.json())
-        if "return_tokens_as_token_ids" in bodies[-1]:
+        body = await request.json()
+        if request.path == CHAT:
+            bodies.append(body)
+        if "return_tokens_as_token_ids" in body:
             return await saying(refusal, status=400)(request)
         return web.json_response({"choices": []})
 
@@ -243,7 +245,7 @@ class Tries:
     def _to(self, address: str) -> Any:
         async def forward(request: web.Request) -> web.StreamResponse:
             body = await request.json()
-            self.short += body["max_tokens"] != 24
+            self.short += request.path == CHAT and body["max_tokens"] != 24
             async with self._session.post(address + request.path, json=body) as got:
                 kind = got.headers["Content-Type"]
                 return web.Response(

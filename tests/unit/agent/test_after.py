@@ -12,3 +12,12 @@ def test_every_reader_is_told() -> None:
     answer = Mock(spec=Answered)
     after.answered(answer)
     assert told == [answer, answer]
+
+
+def test_refusals_are_told_too() -> None:
+    """With status and body."""
+    told: list[object] = []
+    after = After(Mock(), refusals=[lambda *given: told.append(given)])
+    request, life = Mock(), Mock()
+    after.refused(request, life, 400, b"{}")
+    assert told == [(request, life, 400, b"{}")]
