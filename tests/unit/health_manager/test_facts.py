@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatemesh_common.messages import CheckLevel
 from gatemesh_health_manager.facts import (
     NO_FACTS,
+    Copies,
     Facts,
     Failure,
+    copy_key,
     densest_window,
     evidence_time,
     prompt_key,
@@ -126,3 +129,24 @@ def test_a_clock_that_runs_ahead_is_set_back() -> None:
     assert evidence_time(verdict(timestamp=at(50)), NOW) == NOW
     assert evidence_time(verdict(timestamp=at(-50)), NOW) == at(-50)
     assert all(a <= b for a, b in pairwise([evidence_time(verdict(), at(n)) for n in range(3)]))
+
+
+def test_copies_are_of_one_instance_prompt_and_gate() -> None:
+    """Proof and evidence are no copies of each other."""
+    one = verdict(prompt_fingerprint="p")
+    others = [
+        verdict(prompt_fingerprint="q"),
+        verdict(CheckLevel.L2, prompt_fingerprint="p"),
+        verdict(prompt_fingerprint="p", hard=True),
+        verdict(prompt_fingerprint="p", instance_id="engine-1"),
+    ]
+    assert copy_key(one) == copy_key(verdict(prompt_fingerprint="p", request_id="other"))
+    assert copy_key(one) not in {copy_key(other) for other in others}
+
+
+def test_the_latest_copy_is_remembered() -> None:
+    """What the database knows, and what the batch has shown since."""
+    late, early = (verdict(prompt_fingerprint="p", timestamp=at(s)) for s in (-5, -9))
+    copies = Copies({copy_key(late): at(-20)})
+    assert [copies.note(each, NOW) for each in (late, early, late)] == [at(-20), at(-5), at(-5)]
+    assert Copies().note(late, NOW) is None

@@ -80,6 +80,54 @@ def test_a_restart_without_a_new_life_is_tried_again(
     assert decision.commands[0].command.life_id == "life-1"
 
 
+def replacing(outcome: ReportOutcome, reason: str = "", **fields: object) -> Decision:
+    """Return the decision about the report of a replacement."""
+    about = record(S.REPLACING, incident=incident(playbook=Playbook.REPLACE), target_life="life-1")
+    one = case(flying(about, Action.REPLACE), after_s=1)
+    on_report(one, report(Action.REPLACE, outcome, reason=reason, **fields))
+    return one.decision()
+
+
+def test_a_replacement_goes_to_probation() -> None:
+    """Its weights are proven by checksums, its answers by probes."""
+    decision = replacing(ReportOutcome.SUCCEEDED, life_id="life-2")
+    assert (decision.record.state, decision.record.incarnation) == (S.PROBATION, 2)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["weights_refused: nan in layer 3", "pull_failed: exit code 1", "start_timeout: 300 s"],
+)
+def test_a_replacement_that_failed_is_tried_again(reason: str) -> None:
+    """And the history says why."""
+    decision = replacing(ReportOutcome.FAILED, reason)
+    assert decision.record.state is S.REPLACING
+    assert actions(decision) == [Action.REPLACE]
+    assert decision.incidents[0].reason == f"replacement failed: {reason}"
+
+
+def test_an_executor_that_cannot_replace_restarts() -> None:
+    """One of an earlier release; probes decide about the life."""
+    decision = replacing(ReportOutcome.REFUSED, "wrong_action")
+    assert decision.record.state is S.RESTARTING
+    assert actions(decision) == [Action.RESTART]
+
+
+def test_a_replacement_is_repeated_while_the_executor_is_silent() -> None:
+    """Nobody tried, so it does not count."""
+    about = record(
+        S.REPLACING,
+        incident=incident(playbook=Playbook.REPLACE),
+        observed_at=at(-99),
+        restarts=(NOW,),
+    )
+    one = case(flying(about, Action.REPLACE), after_s=31)
+    on_overdue_command(one)
+    decision = one.decision()
+    assert actions(decision) == [Action.REPLACE]
+    assert decision.record.restarts == (NOW,)
+
+
 def test_a_new_life_that_is_not_ready_is_the_next_one_to_end() -> None:
     """The command that follows is about the life that runs."""
     one = case(RESTARTING, after_s=1)

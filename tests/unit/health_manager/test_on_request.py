@@ -5,10 +5,11 @@ from typing import get_args
 import pytest
 
 from gatemesh_common.messages import Action, ActionRequest, InstanceState
+from gatemesh_health_manager.on_report import on_report
 from gatemesh_health_manager.on_request import REQUESTS, on_request
 from gatemesh_health_manager.record import Condition, Decision, InstanceRecord, PoolFacts
 
-from .samples import NO_ROOM, ROOM, asked, case, incident, record, ticket
+from .samples import NO_ROOM, NOW, ROOM, asked, case, incident, record, report, ticket
 
 S = InstanceState
 
@@ -31,6 +32,8 @@ def actions(decision: Decision) -> list[Action]:
         ("drain", S.DRAINING, [Action.DRAIN]),
         ("restart", S.DRAINING, [Action.DRAIN]),
         ("eject", S.EJECTED, [Action.EJECT]),
+        ("repair", S.EJECTED, [Action.EJECT]),
+        ("replace", S.EJECTED, [Action.EJECT]),
         ("quarantine", S.QUARANTINED, [Action.EJECT]),
     ],
 )
@@ -43,7 +46,7 @@ def test_a_serving_instance_is_taken_out(action: str, state: S, commands: list[A
     assert "alice: maintenance" in decision.incidents[0].reason
 
 
-@pytest.mark.parametrize("action", ["drain", "restart", "eject", "quarantine"])
+@pytest.mark.parametrize("action", sorted(set(REQUESTS) - {"release"}))
 def test_the_floor_holds_for_people_too(action: str) -> None:
     """The refusal names the setting."""
     decision = answered(record(), action, NO_ROOM)
@@ -57,6 +60,8 @@ def test_the_floor_holds_for_people_too(action: str) -> None:
         (S.DRAINING, "drain"),
         (S.RESTARTING, "restart"),
         (S.PROBATION, "eject"),
+        (S.PROBATION, "repair"),
+        (S.REPLACING, "replace"),
         (S.QUARANTINED, "quarantine"),
         (S.HEALTHY, "release"),
     ],
@@ -87,6 +92,24 @@ def test_a_stopped_instance_is_started_first(action: str) -> None:
     decision = answered(record(S.QUARANTINED, running=False), action)
     assert decision.record.state is S.RESTARTING
     assert actions(decision) == [Action.RESTART]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_quarantined_instance_can_be_replaced(running: bool) -> None:  # noqa: FBT001
+    """With a fresh restart budget."""
+    about = record(S.QUARANTINED, running=running, restarts=(record().state_since,) * 3)
+    decision = answered(about, "replace")
+    assert decision.record.state is S.REPLACING
+    assert actions(decision) == [Action.REPLACE]
+    assert len(decision.record.restarts) == 1
+
+
+def test_an_operator_may_repair_again() -> None:
+    """Once in a life is the rule for what happens by itself."""
+    about = answered(record(repaired_at=NOW), "repair").record
+    one = case(about, after_s=1)
+    on_report(one, report(Action.EJECT, command_id=about.flight.command_id if about.flight else ""))
+    assert actions(one.decision()) == [Action.REPAIR]
 
 
 def test_an_operator_takes_over_the_incident_under_way() -> None:

@@ -68,6 +68,49 @@ def test_a_held_incident_acts_when_there_is_room() -> None:
     assert decision.incidents[0].status == "open"
 
 
+def test_a_held_incident_without_evidence_left_does_not_act() -> None:
+    """What failed minutes ago and works since is left alone."""
+    about = record(incident=incident(status="held"))
+    decision = ticked(about, 61)
+    assert decision.record.state is S.HEALTHY
+    assert [i.status for i in decision.incidents] == ["expired"]
+    assert ticked(record(incident=incident(status="held"), penalty_at=at(1)), 61).commands != ()
+
+
+@pytest.mark.parametrize(
+    ("after_s", "requests", "asked"), [(10, 999, False), (31, 499, False), (31, 500, True)]
+)
+def test_requests_call_for_a_probe(after_s: float, requests: int, asked: bool) -> None:  # noqa: FBT001
+    """Counted by the store, decided here."""
+    one = case(record(probed_at=at(0)), after_s=after_s)
+    on_tick(one, requests)
+    assert (one.record.ticket is not None) is asked
+
+
+def test_traffic_is_shifted_for_a_while_only() -> None:
+    """Then the drain begins, or the incident is held."""
+    about = record(
+        S.SUSPECT, shift_until=at(10), weight=0.1, incident=incident(condition=Condition.C)
+    )
+    assert ticked(about, 9).record == about
+    assert ticked(about, 10).record.state is S.DRAINING
+    held = ticked(about, 10, NO_ROOM)
+    assert held.record.state is S.SUSPECT
+    assert held.incidents[0].status == "held"
+    assert ticked(held.record, 12).record.state is S.DRAINING
+
+
+def test_an_incident_while_traffic_is_shifted_is_not_given_up() -> None:
+    """However old it is: the shift ends by itself."""
+    about = record(
+        S.SUSPECT,
+        shift_until=at(4000),
+        weight=0.1,
+        incident=incident(condition=Condition.C, opened_at=at(-1)),
+    )
+    assert ticked(about, 3700).record.state is S.SUSPECT
+
+
 def test_a_held_proof_ejects_when_there_is_room() -> None:
     """By its own playbook."""
     about = record(incident=incident(status="held", condition=Condition.B))

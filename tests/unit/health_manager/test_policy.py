@@ -23,6 +23,9 @@ def test_the_defaults_are_those_of_the_design() -> None:
     assert (rules.ejection.max_out_share, rules.ejection.min_in_rotation) == (0.5, 1)
     assert (rules.restart.restarts, rules.restart.restart_window_s) == (3, 3600)
     assert rules.drain.grace_s == 60
+    assert (rules.condition_c.consecutive, rules.condition_d.consecutive) == (3, 2)
+    assert (rules.probes.every_requests, rules.probes.every_s) == (500, 300)
+    assert not rules.repair.enabled
 
 
 def test_a_pool_inherits_what_it_does_not_name() -> None:
@@ -63,6 +66,14 @@ def test_points_that_are_not_named_keep_their_default() -> None:
             "[defaults.score]\nsuspect_below = 90", "clear_above: must be greater", id="no-gap"
         ),
         pytest.param("[defaults", "no valid TOML", id="no-toml"),
+        pytest.param(
+            "[defaults.condition_c]\nconsecutive = 11",
+            "line 2: defaults.condition_c.consecutive",
+            id="a-streak-longer-than-what-is-kept",
+        ),
+        pytest.param(
+            "[defaults.repair]\nconditions = ['E']", "defaults.repair.conditions", id="condition"
+        ),
         pytest.param("[default.drain]\ngrace_s = 1", "line 1: default: Extra", id="table"),
         pytest.param("pools = 3", "line 1: pools", id="pools-no-table"),
         pytest.param("[pools]\nchat = 3", "line 2: pools.chat", id="pool-no-table"),

@@ -22,7 +22,11 @@ def purpose(about: InstanceRecord, after_s: float, requests: int = 0, **known: A
 
 def asked(**fields: Any) -> InstanceRecord:
     """Return an instance whose ticket is open for two minutes."""
-    known = {"ticket": ticket("routine"), "ticket_until": at(120), "probed_at": at(0)}
+    known: dict[str, Any] = {
+        "ticket": ticket("routine"),
+        "ticket_until": at(120),
+        "probed_at": at(0),
+    }
     return record(**(known | fields))
 
 

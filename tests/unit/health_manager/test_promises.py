@@ -34,6 +34,18 @@ def proof(name: str) -> Step:
     return lambda w: w.deliver([w.verdict(name, check_level=CheckLevel.L3, hard=True)])
 
 
+def shadow(name: str, prompt: int, outcome: str) -> Step:
+    """A verdict of the shadow."""
+    return lambda w: w.deliver(
+        [w.verdict(name, check_level="L4", prompt_fingerprint=f"p{prompt}", outcome=outcome)]
+    )
+
+
+def suite(name: str, outcome: str) -> Step:
+    """A suite that somebody published by hand."""
+    return lambda w: w.deliver([w.verdict(name, check_level="L5", outcome=outcome)])
+
+
 def stale(name: str) -> Step:
     """A proof against an earlier life."""
     return lambda w: w.deliver(
@@ -88,10 +100,15 @@ def spoil(name: str, *, good: bool) -> Step:
 
 
 NAME = st.sampled_from(NAMES)
-ACTIONS = st.sampled_from(["drain", "eject", "restart", "release", "quarantine"])
+ACTIONS = st.sampled_from(
+    ["drain", "eject", "restart", "repair", "replace", "release", "quarantine"]
+)
+OUTCOMES = st.sampled_from(["failed", "failed", "failed", "passed"])
 STEPS = st.one_of(
     st.builds(soft, NAME, st.integers(0, 8)),
     st.builds(proof, NAME),
+    st.builds(shadow, NAME, st.integers(0, 8), OUTCOMES),
+    st.builds(suite, NAME, OUTCOMES),
     st.builds(stale, NAME),
     st.builds(burst, NAME),
     st.builds(ask, NAME, ACTIONS),
@@ -102,13 +119,16 @@ STEPS = st.one_of(
     st.builds(lambda n: lambda w: w.observe(n), NAME),
     st.builds(lambda n, o: lambda w: w.obey(n, o), NAME, st.sampled_from(ReportOutcome)),
     st.builds(lambda n: lambda w: w.answer_probes(n), NAME),
-    st.builds(lambda s: lambda w: w.wait(s), st.sampled_from([1, 10, 21, 130, 700])),
+    st.builds(lambda s: lambda w: w.wait(s), st.sampled_from([1, 3, 10, 21, 130, 700])),
 )
 
 
-def played(steps: list[Step]) -> World:
+REPAIRING = parse_policy("[defaults.repair]\nenabled = true\nconditions = ['A','B','C','D']\n")
+
+
+def played(steps: list[Step], policy: Policy | None = None) -> World:
     """Return a pool after some steps; the world checks each of them."""
-    world = World(NAMES)
+    world = World(NAMES, policy)
     world.start_up()
     for step in steps:
         step(world)
@@ -116,10 +136,10 @@ def played(steps: list[Step]) -> World:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(STEPS, max_size=40))
-def test_every_incident_ends(steps: list[Step]) -> None:
+@given(st.lists(STEPS, max_size=40), st.sampled_from([Policy(), REPAIRING]))
+def test_every_incident_ends(steps: list[Step], policy: Policy) -> None:
     """With everybody at work; on the way the floor and the one command in flight are checked."""
-    world = played(steps)
+    world = played(steps, policy)
     pause("resume")(world)
     world.settle(3 * 3600)
     assert world.open_incidents() == []
@@ -127,10 +147,10 @@ def test_every_incident_ends(steps: list[Step]) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(STEPS, max_size=40))
-def test_every_incident_ends_without_executor_and_agents(steps: list[Step]) -> None:
+@given(st.lists(STEPS, max_size=40), st.sampled_from([Policy(), REPAIRING]))
+def test_every_incident_ends_without_executor_and_agents(steps: list[Step], policy: Policy) -> None:
     """Even when nobody obeys and nobody answers."""
-    world = played(steps)
+    world = played(steps, policy)
     world.settle(5000, obeying=False)
     assert world.open_incidents() == []
 

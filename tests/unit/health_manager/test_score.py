@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatemesh_common.messages import CheckLevel, InstanceState, Verdict
-from gatemesh_health_manager.score import faded, penalised, score_of, weight_of
+from gatemesh_health_manager.score import faded, penalised, points_for, score_of, weight_of
 
 from .samples import NOW, POLICY, at, hard, record, verdict
 
@@ -35,6 +35,29 @@ def after(*failures: Verdict, now_s: float = 0) -> float:
 def test_a_failure_costs_points_by_gate(failure: Verdict, score: float) -> None:
     """Graver gates weigh more."""
     assert after(failure) == pytest.approx(score)
+
+
+def test_a_plugged_in_gate_costs_what_the_rules_say() -> None:
+    """Nothing where they do not name it, hard or not."""
+    plugged = verdict(CheckLevel.PLUGIN)
+    assert points_for(plugged, RULE) == 0
+    assert points_for(verdict(CheckLevel.PLUGIN, hard=True), RULE) == 0
+    named = RULE.model_copy(update={"points": {CheckLevel.PLUGIN: 3.0}})
+    assert points_for(plugged, named) == 3
+    assert points_for(verdict(CheckLevel.PLUGIN, hard=True), named) == 40
+
+
+@given(st.lists(st.integers(-600, 0), min_size=1, max_size=8))
+def test_copies_cost_as_much_as_the_latest_of_them(moments: list[int]) -> None:
+    """In any order: the latest failure stands for all of its prompt."""
+    about, copied_at = record(penalty_at=at(-600)), None
+    for second in moments:
+        if copied_at is None or at(second) > copied_at:
+            one = verdict(timestamp=at(second))
+            penalty, moment = penalised(about, one, at(second), RULE, copied_at)
+            about = replace(about, penalty=penalty, penalty_at=moment)
+            copied_at = at(second)
+    assert score_of(about, RULE, NOW) == pytest.approx(after(verdict(timestamp=at(max(moments)))))
 
 
 def test_half_is_healed_after_the_half_life() -> None:

@@ -35,6 +35,7 @@ from gatemesh_health_manager.store_rows import (
     transition_row,
     verdict_values,
 )
+from gatemesh_health_manager.streaks import NO_STREAKS, Streak, Streaks
 
 from .samples import NOW, asked, at, case, flight, incident, record, report, ticket, verdict
 
@@ -53,6 +54,13 @@ FULL = record(
     due_at=at(20),
     restarts=(at(-50), at(-40)),
     incident=incident(),
+    streaks=Streaks(c=Streak(at(-7), ((at(-6), "p1"), (at(-5), "p\u00e9")))),
+    repaired_at=at(-4),
+    ticket_until=at(100),
+    closed_tickets=("ticket-0",),
+    probed_at=at(-3),
+    probe_from=at(27),
+    shift_until=at(10),
 )
 
 
@@ -65,6 +73,12 @@ def as_row(values: dict[str, Any]) -> RowMapping:
 def test_an_instance_is_read_as_it_was_written(about: InstanceRecord) -> None:
     """Every field comes back."""
     assert read_instance(as_row(instance_row(about)), about.incident) == about
+
+
+def test_a_row_of_an_earlier_release_has_no_streaks() -> None:
+    """The column's default is an empty object."""
+    row = instance_row(record()) | {"streaks": {}}
+    assert read_instance(as_row(row), None).streaks == NO_STREAKS
 
 
 def test_every_field_of_an_instance_is_stored() -> None:

@@ -30,6 +30,7 @@ def fleet(about: InstanceRecord) -> Fleet:
         pytest.param(record(InstanceState.DRAINING), {}, 0, id="out-already"),
         pytest.param(record(incident=incident(status="held")), {}, 0, id="held-already"),
         pytest.param(record(evidence_since=NOW), {}, 0, id="answered"),
+        pytest.param(record(), {"attribution": "request"}, 0, id="the-requests-own-fault"),
     ],
 )
 def test_a_window_is_read_only_where_it_can_act(
