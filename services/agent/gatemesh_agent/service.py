@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from gatemesh_agent.calibration_store import CalibrationStore
 from gatemesh_agent.baseline_feed import BaselineFeed
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
@@ -106,6 +105,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             publisher=own,
             naming=insight.exact,
         )
+        guarding.sampling.least_share = baselines.shadow_share
         stack.push_async_callback(guarding.stop)
         insight.open()
         stack.push_async_callback(insight.stop)
@@ -207,11 +207,6 @@ def calibration_path(settings: AgentSettings) -> Path:
 def baselines_path(settings: AgentSettings) -> Path:
     """Return the file of the last yardsticks."""
     return settings.spool_dir / f"baselines-{settings.id}.json"
-
-
-def calibration_path(settings: AgentSettings) -> Path:
-    """Return the file of what healthy instances showed that their models can answer."""
-    return settings.spool_dir / f"calibration-{settings.id}.json"
 
 
 def routing_path(settings: AgentSettings) -> Path:
