@@ -57,8 +57,8 @@ class Sampling:
         self._is_suspect = is_suspect
         self._bucket = Bucket(terms.per_s)
         self._flagged: dict[str, float] = {}
-        self.least_share = 0.0
-        """Share that the pool's baseline asks for; the larger of it and the setting counts."""
+        self.least_share: Callable[[str | None], float] = no_share
+        """Share that the pool wants of a model version; the larger of it and the setting counts."""
 
     def heed(self, verdict: Verdict, now_s: float) -> None:
         """Raise the share of an instance that a gate holds something against."""
@@ -88,7 +88,7 @@ class Sampling:
             return "suspicion"
         if self._suspects(answer, now_s) and self._rng.random() < self._terms.share_suspect:
             return "suspicion"
-        share = max(self._terms.share, self.least_share)
+        share = max(self._terms.share, self.least_share(answer.life.model_version))
         return "random" if self._rng.random() < share else None
 
     def _suspects(self, answer: Answered, now_s: float) -> bool:
@@ -96,6 +96,11 @@ class Sampling:
         flagged_s = self._flagged.get(instance_id)
         lately = flagged_s is not None and now_s - flagged_s <= self._terms.flagged_s
         return lately or answer.first.suspicion >= SUSPICIOUS or self._is_suspect(instance_id)
+
+
+def no_share(_model_version: str | None) -> float:
+    """Return that the pool wants none in particular."""
+    return 0.0
 
 
 def is_comparable(answer: Answered, max_bytes: int) -> bool:

@@ -98,6 +98,7 @@ class Log:
         self.tokens = 0
         self.failures: list[Judgement] = []
         self.judged: set[CheckLevel] = set()
+        self.flagged: list[Judgement] = []
 
     def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
         """Keep it."""

@@ -74,6 +74,7 @@ def test_chat_by_id() -> None:
     """The id stands where the text would; the text is in the bytes."""
     entry = {"token": "token_id:17", "logprob": -0.5, "bytes": [195, 169], "top_logprobs": []}
     assert steps_of_chat({"content": [entry]}) == (TokenStep("é", -0.5, token_id=17),)
+    odd: object
     for odd in (None, [300], ["a"], {}):
         [step] = steps_of_chat({"content": [{**entry, "bytes": odd}]})
         assert (step.text, step.token_id) == ("", 17)
