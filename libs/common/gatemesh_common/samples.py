@@ -13,6 +13,14 @@ SHARES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 
 ANY_SCRIPT = "any"
 """Entries under this name tell of the answers of all scripts together."""
+BAND_MARK = "~"
+"""Parts a script from the band of the temperature that its answers were drawn at: `latin~warm`."""
+
+
+def any_script(script: str) -> str:
+    """Return the name of all scripts together that has the band of this one."""
+    _, mark, band = script.partition(BAND_MARK)
+    return ANY_SCRIPT + mark + band
 
 
 class ShadowSample(InstanceMessage):
@@ -62,7 +70,8 @@ class Sketch(BaseModel):
     """Name of the figure, such as `nll_whole` (nats per token)."""
     decoding: Decoding
     script: str = Field(max_length=30)
-    """Main script of the answers, such as `latin` or `han`."""
+    """Main script of the answers, such as `latin` or `han`; where tokens were drawn followed by the
+    band of the temperature, as in `latin~warm`."""
     width: float = Field(gt=0)
     """Width of a bin in the figure's unit; bin n holds values from n * width on."""
     bins: dict[int, int] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gatemesh_common.messages import BaselineEntry, Decoding, InstanceState, Sketch
-from gatemesh_common.samples import ANY_SCRIPT
+from gatemesh_common.samples import any_script
 from gatemesh_common.sketches import Histogram, entry_of, histogram_of
 from gatemesh_health_manager.policy import BaselinePolicy
 
@@ -117,8 +117,9 @@ def entries_of(
             if histogram.count > 0:
                 by_kind[kind][name] = histogram
     merged = {kind: bounded(parts, policy) for kind, parts in by_kind.items()}
-    for (metric, decoding, _), histogram in list(merged.items()):
-        together = merged.setdefault((metric, decoding, ANY_SCRIPT), Histogram(histogram.width))
+    for (metric, decoding, script), histogram in list(merged.items()):
+        kind = (metric, decoding, any_script(script))
+        together = merged.setdefault(kind, Histogram(histogram.width))
         together.merge(histogram)
     found = [entry_of(*kind, merged[kind]) for kind in sorted(merged)]
     return tuple(entry for entry in found if entry and entry.count >= policy.min_samples)

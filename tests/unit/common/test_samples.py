@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch
+from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch, any_script
 from gatemesh_common.words import Decoding
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -44,3 +44,9 @@ def test_a_yardstick_has_no_negative_spread() -> None:
         )
     with pytest.raises(ValidationError, match="version"):
         Baseline(timestamp=NOON, pool="chat", model_version="m", version=0)
+
+
+@pytest.mark.parametrize(("script", "name"), [("latin", "any"), ("han~warm", "any~warm")])
+def test_all_scripts_together_keep_the_band(script: str, name: str) -> None:
+    """Answers of different temperatures are never one kind."""
+    assert any_script(script) == name

@@ -19,6 +19,7 @@ WATCHED = (
     Metric.ENTROPY_16,
     Metric.ENTROPY_WHOLE,
     Metric.TOP1_WHOLE,
+    Metric.ENTROPY_CAPPED,
 )
 CHARTS = ((0.5, 13.0), (1.0, 7.0))
 """Allowance and limit: slow shifts, large shifts. Calibrated by simulation, see docs/gates.md."""

@@ -12,6 +12,8 @@ SHORTEST_STEPS = 8
 """Fewer steps say nothing about an answer as a whole."""
 SCRIPT_STEPS = 32
 """Steps whose text decides about the script."""
+CALM_NATS = 0.5
+"""Entropy at which a step counts as unsure, where the question is how often an engine is sure."""
 MOST_NATS = 25.0
 """A surprisal beyond is counted as this: engines write clamps such as 9999."""
 
@@ -26,6 +28,7 @@ class Figures:
     """Adds up one choice; the cost of a token does not grow with the answer."""
 
     __slots__ = (
+        "_calm",
         "_entropies",
         "_entropy",
         "_entropy16",
@@ -50,7 +53,7 @@ class Figures:
         self.high16_end = self.high64_end = 0
         """Token after the most surprising window."""
         self._nll = self._nll16 = self._nll64 = 0.0
-        self._entropy = self._entropy16 = self._top = 0.0
+        self._entropy = self._entropy16 = self._top = self._calm = 0.0
         self._high16 = self._high64 = self._high_entropy16 = 0.0
         self._low64 = math.inf
         self._nats = [0.0] * LONG_WINDOW
@@ -67,6 +70,7 @@ class Figures:
         nats, entropies = self._nats, self._entropies
         self._nll += nll
         self._entropy += entropy
+        self._calm += entropy if entropy < CALM_NATS else CALM_NATS
         self._top += math.exp(top)
         self._nll16 += nll - nats[at - SHORT_WINDOW & LONG_WINDOW - 1]
         slot = at & LONG_WINDOW - 1
@@ -117,6 +121,7 @@ class Figures:
             Metric.NLL_WHOLE: self._nll / count,
             Metric.ENTROPY_WHOLE: self._entropy / count,
             Metric.TOP1_WHOLE: self._top / count,
+            Metric.ENTROPY_CAPPED: self._calm / count,
         }
         if count >= SHORT_WINDOW:
             found[Metric.NLL_16] = self.high16

@@ -16,7 +16,7 @@ from gatemesh_agent.gates.figures import (
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement, passed, skipped
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric, Normal, Yardstick
+from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric, Normal, Yardstick, band_of
 from gatemesh_common.gates import Ending
 from gatemesh_common.messages import CheckLevel, Decoding, Outcome, Reason, Span
 
@@ -50,6 +50,7 @@ class PerplexityGate:
         self._life = drift
         self._fingerprint = fingerprint
         self._decoding = context.decoding
+        self._band = band_of(context.temperature)
         self._failure: Judgement | None = None
         self._told = False
         self._concluded: Judgement | None = None
@@ -109,7 +110,7 @@ class PerplexityGate:
         self._limit64 = long.high if long else NEVER
 
     def _normal(self, metric: Metric) -> Normal | None:
-        return self._yardstick.normal(metric, self._decoding, self.figures.script)
+        return self._yardstick.normal(metric, self._decoding, self.script)
 
     def _window_spike(self) -> Judgement:
         figures = self.figures
@@ -216,6 +217,11 @@ class PerplexityGate:
         )
 
     @property
+    def script(self) -> str:
+        """Main script of the answer, with the band of its temperature."""
+        return self.figures.script + self._band
+
+    @property
     def usual(self) -> Usual | None:
         """The figures of an answer that nothing was held against; None for any other."""
         concluded = self._concluded
@@ -224,4 +230,4 @@ class PerplexityGate:
         if self._life is not None and self._life.tripped:
             # Its life is off the yardstick, so it must not become part of one.
             return None
-        return Usual(self._decoding, self.figures.script, self.figures.values())
+        return Usual(self._decoding, self.script, self.figures.values())

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gatemesh_agent.gates.l2_perplexity import Usual
-from gatemesh_agent.gates.yardstick import SIGMA_PER_MAD, WIDTHS, Kind, Metric, Yardstick
+from gatemesh_agent.gates.yardstick import BANDS, SIGMA_PER_MAD, WIDTHS, Kind, Metric, Yardstick
 from gatemesh_common.messages import BaselineEntry, Decoding
-from gatemesh_common.samples import ANY_SCRIPT
+from gatemesh_common.samples import ANY_SCRIPT, BAND_MARK, any_script
 from gatemesh_common.sketches import Histogram, entry_of
 
 LEAST_ANSWERS = 10
@@ -23,7 +23,7 @@ class Learner:
 
     def add(self, usual: Usual) -> None:
         """Take in one answer, as part of its script and of all scripts."""
-        for script in (usual.script, ANY_SCRIPT):
+        for script in (usual.script, any_script(usual.script)):
             for metric, value in usual.values.items():
                 kind = (metric.value, usual.decoding, script)
                 known = self._histograms.setdefault(kind, Histogram(WIDTHS[metric]))
@@ -52,12 +52,13 @@ def yardstick_of_pool(figures: Mapping[str, Any]) -> Yardstick:
         BaselineEntry(
             metric=metric,
             decoding=decoding,
-            script=ANY_SCRIPT,
+            script=script,
             count=int(figures["n"]),
             median=median + above,
             mad=mad,
         )
         for metric, above in WINDOW_NATS.items()
         for decoding in Decoding
+        for script in (ANY_SCRIPT, *(f"{ANY_SCRIPT}{BAND_MARK}{band}" for band in BANDS.values()))
     ]
     return Yardstick.of(entries, every_script=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from statistics import NormalDist
 
 from gatemesh_common.messages import BaselineEntry, Decoding
-from gatemesh_common.samples import ANY_SCRIPT, SHARES
+from gatemesh_common.samples import BAND_MARK, SHARES, any_script
 
 SIGMA_PER_MAD = 1.4826
 SPIKE_NATS = math.log(3.0)
@@ -29,6 +29,17 @@ NORMAL = NormalDist()
 PLACES = tuple(NORMAL.inv_cdf(share) for share in SHARES)
 
 
+BANDS = {0.3: "cool", 0.85: "warm", math.inf: "hot"}
+"""Bands of temperature, by upper end: the surprisal of drawn tokens doubles from 0.7 to 1."""
+
+
+def band_of(temperature: float | None) -> str:
+    """Return what is added to the script of answers drawn at a temperature."""
+    if not temperature:
+        return ""
+    return BAND_MARK + next(band for end, band in BANDS.items() if temperature <= end)
+
+
 class Metric(StrEnum):
     """The figures of an answer that have a yardstick; windows count the most extreme one."""
 
@@ -39,9 +50,12 @@ class Metric(StrEnum):
     ENTROPY_16 = "entropy_16"
     ENTROPY_WHOLE = "entropy_whole"
     TOP1_WHOLE = "top1_whole"
+    ENTROPY_CAPPED = "entropy_capped"
+    """Each step counts for half a nat at most: says how seldom an engine is sure of a token."""
 
 
-WIDTHS = {metric: 0.01 if metric is Metric.TOP1_WHOLE else 0.02 for metric in Metric}
+FINE = frozenset({Metric.TOP1_WHOLE, Metric.ENTROPY_CAPPED})
+WIDTHS = {metric: 0.005 if metric in FINE else 0.02 for metric in Metric}
 """Width of a sketch's bin: nats, or share."""
 
 FALLBACK_SCRIPTS = frozenset({"none", "mixed"})
@@ -134,8 +148,9 @@ class Yardstick:
     def normal(self, metric: Metric, decoding: Decoding, script: str) -> Normal | None:
         """Return what is normal for a figure; None while it is not known."""
         found = self.normals.get((metric, decoding, script))
-        if found is None and (self.every_script or script in FALLBACK_SCRIPTS):
-            return self.normals.get((metric, decoding, ANY_SCRIPT))
+        bare = script.partition(BAND_MARK)[0]
+        if found is None and (self.every_script or bare in FALLBACK_SCRIPTS):
+            return self.normals.get((metric, decoding, any_script(script)))
         return found
 
 

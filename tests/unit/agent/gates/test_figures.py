@@ -6,6 +6,7 @@ import random
 import pytest
 
 from gatemesh_agent.gates.figures import (
+    CALM_NATS,
     LONG_WINDOW,
     MOST_NATS,
     SCRIPT_STEPS,
@@ -42,17 +43,19 @@ def test_windows_are_the_most_extreme_ones() -> None:
     assert values[Metric.NLL_WHOLE] == pytest.approx(sum(nats) / 300)
     assert values[Metric.ENTROPY_WHOLE] == pytest.approx(sum(entropies) / 300)
     assert values[Metric.TOP1_WHOLE] == pytest.approx(0.5)
+    capped = [min(entropy, CALM_NATS) for entropy in entropies]
+    assert values[Metric.ENTROPY_CAPPED] == pytest.approx(sum(capped) / 300)
 
 
 @pytest.mark.parametrize(
     ("steps", "metrics"),
     [
         (SHORTEST_STEPS - 1, 0),
-        (SHORTEST_STEPS, 3),
-        (SHORT_WINDOW - 1, 3),
-        (SHORT_WINDOW, 5),
-        (LONG_WINDOW - 1, 5),
-        (LONG_WINDOW, 7),
+        (SHORTEST_STEPS, 4),
+        (SHORT_WINDOW - 1, 4),
+        (SHORT_WINDOW, 6),
+        (LONG_WINDOW - 1, 6),
+        (LONG_WINDOW, 8),
     ],
 )
 def test_a_figure_needs_its_window(steps: int, metrics: int) -> None:

@@ -28,6 +28,7 @@ MEDIANS = {
     Metric.ENTROPY_16: 0.7,
     Metric.ENTROPY_WHOLE: 0.65,
     Metric.TOP1_WHOLE: 0.7,
+    Metric.ENTROPY_CAPPED: 0.5,
 }
 
 
@@ -134,6 +135,17 @@ def test_what_it_cannot_judge(
     found = gate.finish(ending)
     assert (found.outcome, found.reason) == (Outcome.SKIPPED, reason)
     assert (gate.usual is None) is (reason is not Reason.WARMING)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "script"), [(0.2, "cool"), (0.7, "warm"), (0.9, "hot"), (1.0, "hot")]
+)
+def test_drawn_answers_are_measured_by_band_of_temperature(temperature: float, script: str) -> None:
+    """From 0.7 to 1 the surprisal doubles: one yardstick for both would see nothing."""
+    gate = fed([0.5] * 40, asking(temperature=temperature))
+    gate.finish(STOP)
+    assert gate.usual is not None
+    assert gate.usual.script == f"latin~{script}"
 
 
 def test_wanted_randomness_is_no_spike() -> None:

@@ -18,6 +18,7 @@ from gatemesh_agent.gates.yardstick import (
     Metric,
     Normal,
     Yardstick,
+    band_of,
 )
 from gatemesh_common.messages import BaselineEntry, Decoding
 from gatemesh_common.sketches import Histogram, entry_of
@@ -105,6 +106,15 @@ def test_equal_quantiles_count_as_the_most_usual() -> None:
     assert flat.score(0.5) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("temperature", "band"),
+    [(None, ""), (0.0, ""), (0.3, "~cool"), (0.31, "~warm"), (0.85, "~warm"), (0.86, "~hot")],
+)
+def test_bands(temperature: float | None, band: str) -> None:
+    """Ends included; greedy answers have none."""
+    assert band_of(temperature) == band
+
+
 def test_texts_without_a_script_are_measured_against_all() -> None:
     """A named script that is not known yet is not: its usual figures differ."""
     yardstick = Yardstick.of([entry(script="any"), entry(script="latin", median=0.7)])
@@ -113,4 +123,5 @@ def test_texts_without_a_script_are_measured_against_all() -> None:
         assert found is not None
         assert found.median == median
     assert yardstick.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "thai") is None
+    assert yardstick.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "mixed~warm") is None
     assert yardstick.normal(Metric.NLL_WHOLE, Decoding.SAMPLED, "latin") is None
