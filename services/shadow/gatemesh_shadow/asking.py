@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gatemesh_common.clock import Clock
 from gatemesh_common.messages import RoutedInstance, ShadowSample
@@ -24,7 +24,6 @@ from gatemesh_shadow.replay import (
     second_body,
     tokenize_body,
 )
-from gatemesh_shadow.replica import ReplicaClient
 
 T = TypeVar("T")
 FIRST_DELAY_S = 0.1
@@ -44,13 +43,23 @@ class Question:
         return self.request.get("model")
 
 
+class EngineClient(Protocol):
+    """Talks to one instance at a time."""
+
+    async def post(self, base_url: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Send one request and return the whole answer; raises as `ReplicaClient.post` does."""
+
+    async def model(self, base_url: str) -> str:
+        """The model that an instance serves."""
+
+
 @dataclass(slots=True)
 class Replicas:
     """Healthy instances as judges, within the budget."""
 
     fleet: Fleet
     budget: Budget
-    client: ReplicaClient
+    client: EngineClient
     clock: Clock
     max_age_s: float
     most_tokens: int

@@ -51,7 +51,7 @@ class Verifying:
         if now < self._next_s:
             DROPPED.labels(why="verifier_rate").inc()
             return False
-        self._next_s = max(self._next_s, now - 1.0) + 1 / self.per_s
+        self._next_s = now + 1 / self.per_s
         return True
 
 

@@ -1,0 +1,77 @@
+"""Figures of one answer, and their limits."""
+
+import pytest
+
+from gatemesh_common.messages import Decoding, Outcome, Reason
+from gatemesh_shadow.scores import (
+    DEFAULT_LIMITS,
+    FULL_TOKENS,
+    Figures,
+    ScoreLimits,
+    figures_of,
+    judge_figures,
+    limits_for,
+    widened,
+)
+
+LIMITS = ScoreLimits(nll=2.0, difference=0.1, distance=0.2, regret=0.3, worst_regret=1.0)
+GOOD = Figures(24, 0.5, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_figures() -> None:
+    """Means per token; regret of greedy answers only."""
+    figures = figures_of([-1.0, -3.0], [-0.5, -3.0], [-0.8, -3.4], greedy=True)
+    assert figures.tokens == 2
+    assert figures.nll == pytest.approx(2.0)
+    assert figures.difference == pytest.approx(-0.1)
+    assert figures.distance == pytest.approx(0.3)
+    assert (figures.regret, figures.worst_regret) == (0.25, 0.5)
+    drawn = figures_of([-1.0], [-0.5], None, greedy=False)
+    assert drawn.measures() == {"nll": 1.0}
+
+
+@pytest.mark.parametrize("own", [None, [-1.0], [-1.0, None], [-1.0, float("nan")]])
+def test_own_figures_must_be_complete(own: list[float | None] | None) -> None:
+    """One that is missing or no number makes them useless."""
+    assert figures_of([-1.0, -1.0], [0.0, 0.0], own, greedy=False).distance is None
+
+
+def test_clamps_do_not_rule() -> None:
+    """An engine writes -9999 for what it finds impossible."""
+    assert figures_of([-9999.0], [0.0], None, greedy=False).nll == 50.0
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [("distance", 0.2), ("difference", -0.1), ("worst_regret", 1.0), ("regret", 0.3), ("nll", 2.0)],
+)
+def test_each_measure_at_its_limit(measure: str, value: float) -> None:
+    """At the limit it passes, past it the verdict names it."""
+    named = {"tokens": 24, **GOOD.measures()}
+    at_limit = Figures(**{**named, measure: value})  # type: ignore[arg-type]
+    assert judge_figures(at_limit, LIMITS).outcome is Outcome.PASSED
+    beyond = Figures(**{**named, measure: value * 1.01})  # type: ignore[arg-type]
+    judgement = judge_figures(beyond, LIMITS)
+    assert (judgement.outcome, judgement.reason) == (Outcome.FAILED, Reason.REPLICA_DISAGREES)
+    assert judgement.details["broken"] == measure
+    assert judgement.score == pytest.approx(value * 1.01)
+
+
+def test_short_answers_get_wider_limits() -> None:
+    """The mean of few tokens is noisier; of next to none it says nothing."""
+    assert widened(1.0, FULL_TOKENS) == widened(1.0, 500) == 1.0
+    assert widened(1.0, 6) == 2.0
+    judgement = judge_figures(Figures(2, 50.0), LIMITS)
+    assert (judgement.outcome, judgement.reason) == (Outcome.SKIPPED, Reason.TOO_SHORT)
+
+
+def test_passes_name_their_tightest_measure() -> None:
+    """Distance where own figures are known, else what there is."""
+    assert judge_figures(GOOD, LIMITS).score == 0.0
+    assert judge_figures(Figures(24, 1.5), LIMITS).score == 1.5
+
+
+def test_unknown_decoding_has_the_wide_limits() -> None:
+    """Calibrated ones come first."""
+    assert limits_for({}, Decoding.UNKNOWN) is DEFAULT_LIMITS[Decoding.SAMPLED]
+    assert limits_for({Decoding.GREEDY: LIMITS}, Decoding.GREEDY) is LIMITS
