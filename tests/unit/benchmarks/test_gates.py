@@ -1,28 +1,18 @@
 """The gate benchmark follows the scoring rules and says what is wrong with its input."""
 
 import gzip
-import importlib.util
 import json
 import random
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmarks import gates
+from benchmarks.gate_cases import judge_case, score_cases
+from benchmarks.gate_corpus import acted_after, judge_answer, learn, measure_variant
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "gates"
-
-
-@pytest.fixture(name="gates", scope="module")
-def gates_module() -> ModuleType:
-    """Return the benchmark as a module."""
-    spec = importlib.util.spec_from_file_location("gates_benchmark", ROOT / "benchmarks/gates.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def case(expect: str, gate: str | None, text: str, **more: Any) -> dict[str, Any]:
@@ -38,17 +28,15 @@ def case(expect: str, gate: str | None, text: str, **more: Any) -> dict[str, Any
     }
 
 
-def scored(gates: ModuleType, *cases: dict[str, Any]) -> dict[str, Any]:
+def scored(*cases: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of some cases."""
     rng = random.Random(1)
-    figures: dict[str, Any] = gates.score_cases([gates.judge_case(fields, rng) for fields in cases])
-    return figures
+    return score_cases([judge_case(fields, rng) for fields in cases])
 
 
-def test_scoring(gates: ModuleType) -> None:
+def test_scoring() -> None:
     """A case is caught by its own gate or a cheaper one; any failing gate is a false alarm."""
     figures = scored(
-        gates,
         case("fail", "L1", "An owl.<|im_end|>"),
         case("fail", "L1", "An owl is a bird."),
         case("fail", "L4", "An owl.<|im_end|>"),
@@ -66,22 +54,22 @@ def test_scoring(gates: ModuleType) -> None:
     assert kind["wrong"] == ["An owl i", "An owl i", "An owl.<"]
 
 
-def test_steps_arrive_with_their_text(gates: ModuleType) -> None:
+def test_steps_arrive_with_their_text() -> None:
     """Log probabilities of a case reach L3."""
     null = {"token": "An", "logprob": None, "top": [["An", None]]}
     fields = case("fail", "L3", "An owl is a bird.")
     fields["response"]["logprobs"] = [null]
-    assert scored(gates, fields)["gates"]["L3"]["recall"] == 1.0
+    assert scored(fields)["gates"]["L3"]["recall"] == 1.0
 
 
-def test_onset(gates: ModuleType) -> None:
+def test_onset() -> None:
     """Latency is counted from where the text goes bad."""
-    figures = scored(gates, case("fail", "L1", "Owls " + "!" * 200, onset=5))
+    figures = scored(case("fail", "L1", "Owls " + "!" * 200, onset=5))
     assert figures["onset_chars"]["fired"] == 1
     assert 28 < figures["onset_chars"]["median"] < 64
 
 
-def test_own_cases_and_corpus(gates: ModuleType, tmp_path: Path) -> None:
+def test_own_cases_and_corpus(tmp_path: Path) -> None:
     """The whole run writes the agreed JSON; damage is caught and the clean model is not accused."""
     out = tmp_path / "out.json"
     cases = str(DATA / "own_cases.jsonl")
@@ -116,7 +104,6 @@ def test_own_cases_and_corpus(gates: ModuleType, tmp_path: Path) -> None:
 def test_bad_cases(
     content: str | None,
     complaint: str,
-    gates: ModuleType,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -128,7 +115,7 @@ def test_bad_cases(
     assert complaint in capsys.readouterr().err
 
 
-def test_bad_corpus(gates: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An empty folder and a broken file are told apart."""
     assert gates.main(["--corpus", str(tmp_path)]) == 2
     assert "holds no *.jsonl.gz" in capsys.readouterr().err
@@ -141,13 +128,13 @@ def test_bad_corpus(gates: ModuleType, tmp_path: Path, capsys: pytest.CaptureFix
     assert "line 1: odd response" in capsys.readouterr().err
 
 
-def test_nothing_to_do(gates: ModuleType) -> None:
+def test_nothing_to_do() -> None:
     """The usage says what to give."""
     with pytest.raises(SystemExit):
         gates.main([])
 
 
-def test_completions_are_read(gates: ModuleType) -> None:
+def test_completions_are_read() -> None:
     """Recorded answers of the other route are judged too."""
     choice = {"index": 0, "text": "<|im_end|>", "finish_reason": "stop", "logprobs": None}
     line = {
@@ -156,5 +143,34 @@ def test_completions_are_read(gates: ModuleType) -> None:
         "body": json.dumps({"choices": [choice]}),
         "stream": False,
     }
-    assert gates.judge_answer(line, None) == ({"L1"}, False)
-    assert gates.judge_answer({**line, "status": 500}, None) == (set(), False)
+    assert judge_answer(line, None).gates == {"L1"}
+    assert judge_answer({**line, "status": 500}, None).gates == set()
+
+
+def test_dearer_gates_judge_where_a_case_has_what_they_need() -> None:
+    """A healthy answer for L4, a pattern for L5, a baseline for L2."""
+    steps = [{"token": "owl ", "logprob": -7.0, "top": [["owl ", -7.0], ["bat ", -7.1]]}] * 40
+    known = {"ppl_mean": 1.6, "ppl_std": 0.3, "entropy_mean": 0.4, "n": 500}
+    strange = case(
+        "fail", "L2", "owl " * 3 + "An owl is a bird that hunts at night.", baseline=known
+    )
+    strange["request"]["temperature"] = 0.7
+    strange["response"]["logprobs"] = steps
+    figures = scored(
+        strange,
+        case("fail", "L4", "No, owls hunt by day.", shadow_text="Yes, owls hunt at night."),
+        case("fail", "L5", "An owl.", probe={"accept": "(?i)hedgehog"}),
+        case("pass", "L5", "A hedgehog.", probe={"accept": "(?i)hedgehog"}),
+    )
+    for gate in ("L2", "L5"):
+        assert figures["gates"][gate]["recall"] == 1.0
+    assert figures["chain"]["false_alarms"] == 0.0
+
+
+def test_an_instance_is_acted_on_after_six_prompts_or_one_proof() -> None:
+    """As the shipped conditions do."""
+    path = DATA / "corpus" / "nan_tensor.jsonl.gz"
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    figures = measure_variant(path, lines, learn([]), None)
+    assert figures["acted_after"] == figures["first_failure_after"] == 1
+    assert acted_after([]) is None
