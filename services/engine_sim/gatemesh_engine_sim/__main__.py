@@ -7,6 +7,7 @@ import sys
 
 from gatemesh_engine_sim.lifecycle import run
 from gatemesh_engine_sim.settings import SettingsError, SimSettings, read_settings
+from gatemesh_engine_sim.weights import WeightsError
 
 LOG_FORMAT = (
     "(APIServer pid=%(process)d) %(levelname)s %(asctime)s [%(filename)s:%(lineno)d] %(message)s"
@@ -25,6 +26,9 @@ def main() -> int:
     )
     try:
         _run(settings)
+    except WeightsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     except OSError as error:
         sys.stderr.write(f"--port {settings.port} on {settings.host}: {error.strerror}\n")
         return 1

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from gatemesh_engine_sim.dev_routes import dev_routes
 from gatemesh_engine_sim.generate_routes import Generator
 from gatemesh_engine_sim.plain_routes import PlainRoutes, vllm_errors
 from gatemesh_engine_sim.service import Service
@@ -31,6 +32,7 @@ def build_application(service: Service) -> web.Application:
             web.get("/sim/fault", plain.get_fault),
             web.post("/sim/fault", plain.set_fault),
             web.delete("/sim/fault", plain.clear_fault),
+            *dev_routes(service),
         ]
     )
     return app

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,6 +42,13 @@ class ScheduledFault(FaultSpec):
         return in_time and self.from_request <= request_number < self.to_request
 
 
+class Weights(Protocol):
+    """Weights in memory, which may be damaged."""
+
+    def strike(self, *, salted: bool) -> FaultSpec | None:
+        """The fault of the next request."""
+
+
 class FaultPlan:
     """Decides for each request; what the request itself asks for comes first."""
 
@@ -51,7 +58,9 @@ class FaultPlan:
         schedule: Sequence[ScheduledFault],
         drill: Callable[[], FaultSpec | None],
         rng: random.Random,
+        weights: Weights | None = None,
     ) -> None:
+        self._weights = weights
         self._schedule = schedule
         self._drill = drill
         self._rng = rng
@@ -69,15 +78,17 @@ class FaultPlan:
         self._control = spec
         self._control_left = spec.requests if spec else None
 
-    def choose(self, own: FaultSpec | None, age_s: float) -> FaultSpec | None:
-        """The fault for the next request."""
+    def choose(
+        self, own: FaultSpec | None, age_s: float, *, salted: bool = False
+    ) -> FaultSpec | None:
+        """The fault for the next request; damaged weights come last."""
         self._seen += 1
         if own is not None:
             return own
         for spec in (self._control, self._drill(), self._scheduled(age_s)):
             if spec is not None:
                 return self._strike(spec)
-        return None
+        return self._weights.strike(salted=salted) if self._weights else None
 
     def _scheduled(self, age_s: float) -> FaultSpec | None:
         return next((one for one in self._schedule if one.covers(age_s, self._seen - 1)), None)

@@ -21,6 +21,7 @@ from gatemesh_engine_sim.metrics import EngineMetrics
 from gatemesh_engine_sim.scoring import Scorer
 from gatemesh_engine_sim.service import Service
 from gatemesh_engine_sim.settings import SimSettings
+from gatemesh_engine_sim.weights import loaded
 from gatemesh_engine_sim.worker import start_worker
 
 log = logging.getLogger(__name__)
@@ -35,12 +36,13 @@ def build_service(settings: SimSettings) -> Service:
     faults = fault_table(library)
     drill = DrillReader(settings.chaos_file, os.getpgrp(), frozenset(faults))
     rng = random.Random(settings.seed)  # noqa: S311
+    weights = loaded(settings.weights)
     return Service(
         settings=settings,
         library=library,
         scorer=Scorer(library),
         faults=faults,
-        plan=FaultPlan(schedule=settings.schedule, drill=drill, rng=rng),
+        plan=FaultPlan(schedule=settings.schedule, drill=drill, rng=rng, weights=weights),
         engine=Engine(max_running=settings.max_num_seqs, max_waiting=settings.max_num_queued_reqs),
         metrics=EngineMetrics(settings.model),
         clock=time.monotonic,
@@ -48,6 +50,7 @@ def build_service(settings: SimSettings) -> Service:
         # Ids differ between lives, chance does not.
         rng=random.SystemRandom(),
         begun_s=time.monotonic(),
+        weights=weights,
     )
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
@@ -13,6 +13,7 @@ from gatemesh_engine_sim.library import Library
 from gatemesh_engine_sim.metrics import EngineMetrics
 from gatemesh_engine_sim.scoring import Scorer
 from gatemesh_engine_sim.settings import SimSettings
+from gatemesh_engine_sim.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Service:
     wall_clock: Callable[[], float]
     rng: random.Random
     begun_s: float
+    weights: Weights = field(default_factory=Weights)
 
     def age_s(self) -> float:
         """Seconds since the server began."""

@@ -53,6 +53,13 @@ class SimSettings(BaseModel):
         "", description="where exact figures go: unix:/path or udp:HOST:PORT; none: nowhere"
     )
     plugin_every: int = Field(8, ge=1, le=10_000, description="figures of each nth step")
+    weights: Path | None = Field(
+        None, description="folder with a model.safetensors; damaged weights spoil every answer"
+    )
+    dev_mode: bool = Field(
+        default=False,
+        description="offer checksums, reload and cache reset, as vLLM's developer mode",
+    )
     seed: int = Field(0, description="seed of the fault probabilities and request ids")
     uvloop: bool = Field(default=True, description="use the faster event loop")
 
