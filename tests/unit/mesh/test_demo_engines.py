@@ -36,6 +36,17 @@ def test_each_real_engine_follows_its_own_drill_file(tmp_path: Path) -> None:
     assert first.program.argv[first.program.argv.index("--port") + 1] == "20001"
 
 
+def test_real_engines_send_exact_figures_to_the_agent(tmp_path: Path) -> None:
+    """All to one socket in the state folder, unless its path is too long for one."""
+    make = demo_engines.real_engines(EngineLayout(tmp_path))
+    found = make(StateFolder(tmp_path), [20_001, 20_002])
+    outs = {one.program.environment["GATEMESH_PLUGIN_OUT"] for one in found}
+    assert outs == {f"unix:{tmp_path}/figures.sock"}
+    deep = StateFolder(tmp_path / ("x" * demo_engines.LONGEST_SOCKET_BYTES))
+    [engine] = make(deep, [20_001])
+    assert "GATEMESH_PLUGIN_OUT" not in engine.program.environment
+
+
 def test_a_machine_without_the_real_engine_is_told_why(tmp_path: Path) -> None:
     """The demo goes on simulated and never in silence."""
 

@@ -69,6 +69,16 @@ def test_a_dead_engine_stays_dead_and_a_dead_service_does_not(plan: StackPlan) -
     assert all(program.restarts for program in service_programs(plan))
 
 
+def test_the_agent_listens_where_the_engines_send_figures(plan: StackPlan) -> None:
+    """And nowhere when they send none."""
+    assert "GATEMESH_AGENT_PLUGIN_SOCKET" not in service_environment(plan)["agent"]
+    engine = plan.engines[0]
+    told = {"GATEMESH_PLUGIN_OUT": "unix:/s/figures.sock"}
+    telling = replace(engine, program=replace(engine.program, environment=told))
+    agent = service_environment(replace(plan, engines=[telling]))["agent"]
+    assert agent["GATEMESH_AGENT_PLUGIN_SOCKET"] == "unix:/s/figures.sock"
+
+
 def test_no_policy_file_means_the_defaults(plan: StackPlan) -> None:
     """The health manager's own defaults hold."""
     manager = service_environment(plan)["health_manager"]

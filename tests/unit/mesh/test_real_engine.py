@@ -252,3 +252,6 @@ def test_a_drilled_engine_shows_processed_figures(folder: StateFolder, tmp_path:
     assert option(command.argv, "--logits-processors").startswith("gatemesh_vllm_chaos:")
     assert command.environment["GATEMESH_CHAOS_FILE"] == str(tmp_path / "d")
     assert command.environment["GATEMESH_PLUGIN_OUT"] == str(tmp_path / "f")
+    options = EngineOptions(1234, 0, plugin_socket=tmp_path / "s")
+    command = engine_command(layout_of(folder), options)
+    assert command.environment["GATEMESH_PLUGIN_OUT"] == f"unix:{tmp_path / 's'}"
