@@ -11,19 +11,19 @@ from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
-from gatemesh_agent.gates.drift import LifeDrift, PoolDrift
+from gatemesh_agent.gates.drift import Drift, PoolDrift, WitnessDrift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
+from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric, Yardstick
 from gatemesh_agent.reading import CallParts, Part, Reading
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
 from gatemesh_agent.transcript import Transcript
 from gatemesh_common.clock import Clock
-from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Reason
+from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Reason, Verdict
 
 MOST_CHOICES = 1024
 CUT_BY_LIMIT = "length"
@@ -368,11 +368,18 @@ class Measured:
     """By what L2 judges an answer, and whose drift the answer becomes part of."""
 
     yardstick: Yardstick = NO_YARDSTICK
-    drift: LifeDrift | None = None
+    drift: Drift | None = None
     fingerprint: str | None = None
 
 
 UNMEASURED = Measured()
+
+
+def lean_of(verdict: Verdict) -> WitnessDrift | None:
+    """Return what to look for in a second answer; None where the first did not drift."""
+    if verdict.reason is not Reason.DRIFT:
+        return None
+    return WitnessDrift(Metric(verdict.details["metric"]), int(verdict.details["direction"]))
 
 
 class Judging:
@@ -405,7 +412,7 @@ class Judging:
             report, ended = self.watcher.watch(exchange, report)
         life, origin = exchange.life, exchange.request.origin
         measured = Measured(
-            self._yardstick(life),
+            self._yardstick(life.model_version),
             self._drift.of((life.instance_id, life.incarnation)),
             origin.prompt_fingerprint,
         )
@@ -420,21 +427,28 @@ class Judging:
         return self.judged(asked, fields, top_logprobs).failures
 
     def judged(
-        self, asked: Asked, fields: dict[str, Any], top_logprobs: int, life: Life | None = None
+        self,
+        asked: Asked,
+        fields: dict[str, Any],
+        top_logprobs: int,
+        accused: Verdict | None = None,
     ) -> AnswerJudge:
         """Return the judge of a whole answer that is no client's; nothing of it is reported.
 
-        Where its life is named, L2 measures it, too; it never becomes part of that life's drift.
+        Where it is a second answer to what an instance is accused of, L2 measures it, too, and
+        holds against it what leans like the first; it never becomes part of any life's drift.
         """
-        measured = Measured(self._yardstick(life)) if life else UNMEASURED
+        measured = UNMEASURED
+        if accused is not None:
+            measured = Measured(self._yardstick(accused.model_version), lean_of(accused))
         with self._open(asked, Collected(), top_logprobs, measured) as judge:
             judge.take_event(fields)
         return judge
 
-    def _yardstick(self, life: Life) -> Yardstick:
+    def _yardstick(self, model_version: str | None) -> Yardstick:
         if self._baselines is None:
             return NO_YARDSTICK
-        return self._baselines.yardstick(life.model_version)
+        return self._baselines.yardstick(model_version)
 
     def flags(self, asked: Asked) -> Judgement | None:
         """Return what a plugged-in gate holds against the request itself; None lets it pass."""

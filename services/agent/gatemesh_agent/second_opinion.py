@@ -244,7 +244,7 @@ class SecondOpinions:
         except ValueError:
             return None
         asked = understand(accusation.request.asked.route, order.body)
-        judge = self._judging.judged(asked, fields, wish.count, accusation.life)
+        judge = self._judging.judged(asked, fields, wish.count, accusation.verdict)
         cut = judge.first.finish_reason == CUT_BY_LIMIT
         return Told(finding_of(judge.failures), judge.judged, bound if cut else WHOLE)
 

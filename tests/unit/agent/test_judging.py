@@ -364,19 +364,45 @@ def test_a_life_that_leans_is_reported_by_distinct_prompts() -> None:
     assert kept["nll_whole", Decoding.UNKNOWN, "latin"].count == 14 - len(verdicts)
 
 
-def test_a_second_opinion_is_measured_and_leaves_no_trace() -> None:
-    """By the same yardstick, without becoming part of any drift."""
+SPIKE = Verdict(
+    timestamp=NOON,
+    instance_id="engine-0",
+    request_id="R1",
+    check_level=CheckLevel.L2,
+    reason=Reason.PERPLEXITY_SPIKE,
+    model_version="m-1",
+)
+DRIFT = SPIKE.model_copy(
+    update={"reason": Reason.DRIFT, "details": {"metric": "nll_whole", "direction": 1}}
+)
+
+
+@pytest.mark.parametrize(
+    ("accused", "logprob", "reasons"),
+    [
+        (SPIKE, -2.5, {Reason.PERPLEXITY_SPIKE}),
+        (SPIKE, -0.9, set()),
+        (DRIFT, -0.9, {Reason.DRIFT}),
+        (DRIFT, -0.5, set()),
+        (DRIFT, -0.1, set()),
+        (None, -2.5, set()),
+    ],
+)
+def test_a_second_answer_is_measured_and_leaves_no_trace(
+    accused: Verdict | None, logprob: float, reasons: set[Reason]
+) -> None:
+    """By the same yardstick: a prompt that makes healthy instances lean, too, is to blame."""
     telemetry = Telemetry("agent-0", "p", NOON)
     judging_, published = judging(telemetry)
-    entry = {"token": "word ", "logprob": -2.5, "top_logprobs": []}
+    content = [{"token": f"{word} ", "logprob": logprob, "top_logprobs": []} for word in WORDS]
     choice = {
-        "message": {"content": "word " * 40},
-        "logprobs": {"content": [entry] * 40},
-        "finish_reason": "length",
+        "message": {"content": " ".join(WORDS) + "."},
+        "logprobs": {"content": content},
+        "finish_reason": "stop",
     }
-    for life, levels in ((LIFE, {CheckLevel.L2}), (None, set())):
-        found = judging_.judged(ASKED, {"choices": [choice]}, 20, life).failures
-        assert {failure.gate for failure in found} & {CheckLevel.L2} == levels
+    judge = judging_.judged(ASKED, {"choices": [choice]}, 20, accused)
+    assert {failure.reason for failure in judge.failures} == reasons
+    assert (CheckLevel.L2 in judge.judged) is (accused is not None)
     assert published == []
     assert telemetry.roll(NOON, {}) == []
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gatemesh_agent.gates.context import RequestContext
-from gatemesh_agent.gates.drift import LifeDrift
+from gatemesh_agent.gates.drift import Drift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import Calls, TextGate
 from gatemesh_agent.gates.l2_perplexity import PerplexityGate, Usual
@@ -39,7 +39,7 @@ class GateChain:
         vocab_size: int | None = None,
         *,
         yardstick: Yardstick = NO_YARDSTICK,
-        drift: LifeDrift | None = None,
+        drift: Drift | None = None,
         fingerprint: str | None = None,
         plugged: Mapping[str, Gate] | None = None,
     ) -> None:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from gatemesh_agent.gates.yardstick import Metric, Normal
 
@@ -72,6 +72,40 @@ class Lean:
     limit: float
     answers: int
     """Answers of this life that counted."""
+
+
+class Drift(Protocol):
+    """Where the scores of an answer go."""
+
+    @property
+    def tripped(self) -> bool:
+        """True while such answers are no part of what is normal."""
+
+    def take(self, scores: Mapping[Metric, Score], fingerprint: str | None) -> Lean | None:
+        """Take in one answer; return how it leans, where that is held against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessDrift:
+    """Asks of a healthy instance's answer whether the prompt alone makes answers lean.
+
+    Traffic that grew harder leans everywhere; a damaged instance leans alone.
+    """
+
+    metric: Metric
+    direction: int
+
+    @property
+    def tripped(self) -> bool:
+        """An answer given as a witness never becomes part of what is normal."""
+        return True
+
+    def take(self, scores: Mapping[Metric, Score], fingerprint: str | None) -> Lean | None:
+        """Return how the answer leans when it leans like the one of the accused."""
+        score = scores.get(self.metric)
+        if score is None or self.direction * score.value < DEVIATES:
+            return None
+        return Lean(self.metric, self.direction, abs(score.value), DEVIATES, 1)
 
 
 class LifeDrift:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gatemesh_agent.gates.context import RequestContext
-from gatemesh_agent.gates.drift import WATCHED, Lean, LifeDrift, Score
+from gatemesh_agent.gates.drift import WATCHED, Drift, Lean, Score
 from gatemesh_agent.gates.entropy import Measure
 from gatemesh_agent.gates.figures import (
     LONG_WINDOW,
@@ -42,7 +42,7 @@ class PerplexityGate:
         self,
         context: RequestContext,
         yardstick: Yardstick = NO_YARDSTICK,
-        drift: LifeDrift | None = None,
+        drift: Drift | None = None,
         fingerprint: str | None = None,
     ) -> None:
         self._context = context

@@ -16,6 +16,7 @@ from gatemesh_agent.gates.drift import (
     WATCHED,
     PoolDrift,
     Score,
+    WitnessDrift,
 )
 from gatemesh_agent.gates.yardstick import CLIP, Metric, Normal
 
@@ -137,6 +138,18 @@ def test_a_bad_life_does_not_hide_behind_healthy_ones() -> None:
         pool.of("bad").take(correlated(rng, 2.0), next(prompts))
     assert pool.of("bad").tripped
     assert not pool.of("good").tripped
+
+
+@pytest.mark.parametrize(
+    ("score", "direction", "leans"),
+    [(DEVIATES, 1, True), (DEVIATES - 0.01, 1, False), (2.0, -1, False), (-2.0, -1, True)],
+)
+def test_a_witness_leans_like_the_accused(score: float, direction: int, leans: bool) -> None:  # noqa: FBT001
+    """Then it was the prompt."""
+    witness = WitnessDrift(ONE, direction)
+    assert (witness.take(of(score), "p") is not None) is leans
+    assert witness.take({}, "p") is None
+    assert witness.tripped
 
 
 def test_memory_is_bounded() -> None:
