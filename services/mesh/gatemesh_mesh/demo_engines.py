@@ -1,6 +1,8 @@
 """The engines of the demo: real ones where they can run, simulated ones else."""
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from gatemesh_mesh.engine_machine import pick_cores, usable_cores
 from gatemesh_mesh.plan import Engine, engine_program, simulated_engines
@@ -19,6 +21,7 @@ from gatemesh_mesh.stack import MakeEngines
 from gatemesh_mesh.state import StateFolder
 
 SIMULATED_MODEL = "sim"
+LONGEST_SOCKET_BYTES = 100
 
 
 def choose_engines(
@@ -56,12 +59,21 @@ def real_engines(layout: EngineLayout) -> MakeEngines:
     return make
 
 
+def figures_socket(folder: StateFolder) -> Path | None:
+    """Return where the agent receives exact figures; None where the path is too long for one."""
+    path = folder.root / "figures.sock"
+    return path if len(os.fsencode(path)) <= LONGEST_SOCKET_BYTES else None
+
+
 def real_engine(
     folder: StateFolder, layout: EngineLayout, name: str, port: int, core: int
 ) -> Engine:
     """Return one vLLM server that follows its own drill file."""
     drill_file = folder.root / "drills" / f"{name}.json"
-    command = engine_command(layout, EngineOptions(port, core, chaos_file=drill_file))
+    options = EngineOptions(
+        port, core, chaos_file=drill_file, plugin_socket=figures_socket(folder)
+    )
+    command = engine_command(layout, options)
     program = engine_program(folder, name, command.argv, command.environment)
     version = f"{MODEL_NAME}-vllm-{ENGINE_VERSION}"
     return Engine(name, f"http://{LOOPBACK}:{port}", program, model_version=version)

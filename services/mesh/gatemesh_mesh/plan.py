@@ -157,8 +157,16 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "GATEMESH_AGENT_SPOOL_DIR": str(plan.folder.spool / "agent-0"),
         "GATEMESH_AGENT_FINGERPRINT_KEY": plan.fingerprint_key,
     }
+    if (out := figures_target(plan.engines)) is not None:
+        agent["GATEMESH_AGENT_PLUGIN_SOCKET"] = out
     own = {"health_manager": manager, "executor": executor, "agent": agent}
     return {service: shared | settings for service, settings in own.items()}
+
+
+def figures_target(engines: Sequence[Engine]) -> str | None:
+    """Return where the engines' plugins send exact figures; None where none has one."""
+    found = {engine.program.environment.get("GATEMESH_PLUGIN_OUT") for engine in engines}
+    return next((out for out in sorted(filter(None, found)) if out.startswith("unix:")), None)
 
 
 def render_instances(engines: Sequence[Engine]) -> str:

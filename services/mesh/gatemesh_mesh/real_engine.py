@@ -54,6 +54,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 CONVERTER = Path(__file__).with_name("convert_model.py")
 
 CHAOS_PROCESSOR = "gatemesh_vllm_chaos:ChaosLogitsProcessor"
+PLUGIN_OUT = "GATEMESH_PLUGIN_OUT"
+PLUGIN_UNIX = "unix:"
 MAX_MODEL_TOKENS = 2048
 MAX_RUNNING_REQUESTS = 16
 SHUTDOWN_TIMEOUT_S = 50
@@ -127,6 +129,8 @@ class EngineOptions:
     """`bfloat16` or `float32`; None takes what is quick on this machine."""
     plugin_file: Path | None = None
     """Where the production plugin writes exact figures; None leaves it idle."""
+    plugin_socket: Path | None = None
+    """The agent's socket that the plugin sends exact figures to, in place of a file."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +289,9 @@ def engine_environment(layout: EngineLayout, options: EngineOptions) -> dict[str
     if options.chaos_file:
         environment["GATEMESH_CHAOS_FILE"] = str(options.chaos_file)
     if options.plugin_file:
-        environment["GATEMESH_PLUGIN_OUT"] = str(options.plugin_file)
+        environment[PLUGIN_OUT] = str(options.plugin_file)
+    if options.plugin_socket:
+        environment[PLUGIN_OUT] = f"{PLUGIN_UNIX}{options.plugin_socket}"
     return environment
 
 
