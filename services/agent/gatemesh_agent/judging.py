@@ -11,13 +11,14 @@ from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
-from gatemesh_agent.gates.drift import Drift, PoolDrift, WitnessDrift
+from gatemesh_agent.gates.drift import PoolDrift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric, Yardstick
+from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
+from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
 from gatemesh_agent.reading import CallParts, Part, Reading
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
@@ -361,25 +362,6 @@ def note_judged(judged: set[CheckLevel], judgement: Judgement) -> None:
     """Note the gate of a judgement that is none of a skip."""
     if judgement.outcome is not Outcome.SKIPPED:
         judged.add(judgement.gate)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """By what L2 judges an answer, and whose drift the answer becomes part of."""
-
-    yardstick: Yardstick = NO_YARDSTICK
-    drift: Drift | None = None
-    fingerprint: str | None = None
-
-
-UNMEASURED = Measured()
-
-
-def lean_of(verdict: Verdict) -> WitnessDrift | None:
-    """Return what to look for in a second answer; None where the first did not drift."""
-    if verdict.reason is not Reason.DRIFT:
-        return None
-    return WitnessDrift(Metric(verdict.details["metric"]), int(verdict.details["direction"]))
 
 
 class Judging:
