@@ -18,6 +18,8 @@ def build_application(service: Service) -> web.Application:
         [
             web.post("/v1/chat/completions", generate.chat),
             web.post("/v1/completions", generate.completions),
+            web.post("/v1/responses", generate.responses),
+            web.post("/v1/messages", generate.messages),
             web.post("/v1/embeddings", plain.embeddings),
             web.get("/v1/models", plain.models),
             web.get("/health", plain.health),

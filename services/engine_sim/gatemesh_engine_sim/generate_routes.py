@@ -1,4 +1,4 @@
-"""`/v1/chat/completions` and `/v1/completions`: from request to bytes, at the set pace."""
+"""The routes that generate text: from request to bytes, at the set pace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,12 +17,14 @@ from gatemesh_engine_sim.errors import (
 from gatemesh_engine_sim.fault_plan import FaultSpec
 from gatemesh_engine_sim.faults import Delivery
 from gatemesh_engine_sim.intake import Asked, Route, parse_body, understand
+from gatemesh_engine_sim.messages_wire import message_error
 from gatemesh_engine_sim.metrics import Finished
 from gatemesh_engine_sim.pacing import Pace
 from gatemesh_engine_sim.plugin_lines import tell
 from gatemesh_engine_sim.scoring import Scored
 from gatemesh_engine_sim.service import Service, json_response
-from gatemesh_engine_sim.wire import DONE, Reply, Wire, stream_events, wire_for
+from gatemesh_engine_sim.wire import DONE, Reply, Wire, stream_events
+from gatemesh_engine_sim.wires import wire_for
 
 
 @dataclass(slots=True)
@@ -82,6 +84,14 @@ class Generator:
         """`POST /v1/completions`."""
         return await self._answer(request, Route.COMPLETIONS)
 
+    async def responses(self, request: web.Request) -> web.StreamResponse:
+        """`POST /v1/responses`."""
+        return await self._answer(request, Route.RESPONSES)
+
+    async def messages(self, request: web.Request) -> web.StreamResponse:
+        """`POST /v1/messages`."""
+        return await self._answer(request, Route.MESSAGES)
+
     async def _answer(self, request: web.Request, route: Route) -> web.StreamResponse:
         streamed = False
         try:
@@ -91,8 +101,9 @@ class Generator:
             return await (self._stream(job) if streamed else self._whole(job))
         except ApiError as error:
             if streamed and error.late:
-                return await _error_stream(request, error)
-            return json_response(error.body(), error.status)
+                return await LATE_ERRORS[route](request, error)
+            shaped = route is Route.MESSAGES
+            return json_response(message_error(error) if shaped else error.body(), error.status)
 
     def _job(self, request: web.Request, route: Route, body: dict[str, object]) -> Job:
         service = self._service
@@ -158,7 +169,7 @@ class Generator:
                 job.first_token_s = clock()
         if job.asked.include_usage:
             held.append(job.wire.usage(job.generated_tokens))
-        await stream.write(b"".join([*held, DONE]))
+        await stream.write(b"".join([*held, job.wire.closing(plan.choices)]))
 
     async def _strike(self, job: Job) -> None:
         await STRIKES[job.plan.delivery](job, self._service)
@@ -204,6 +215,18 @@ async def _error_stream(request: web.Request, error: ApiError) -> web.StreamResp
     await stream.write(error.event() + DONE)
     return stream.response
 
+
+async def _torn_announcement(request: web.Request, _error: ApiError) -> web.StreamResponse:
+    """Announce a response and break off, as vLLM does where it refuses late."""
+    stream = EventStream(request)
+    await stream.write(b"".join(b"event: %b\ndata: {}\n\n" % kind for kind in ANNOUNCING))
+    if request.transport is not None:
+        request.transport.abort()
+    return stream.response
+
+
+ANNOUNCING = (b"response.created", b"response.in_progress")
+LATE_ERRORS = dict.fromkeys(Route, _error_stream) | {Route.RESPONSES: _torn_announcement}
 
 Strike = Callable[[Job, Service], Awaitable[None]]
 

@@ -12,6 +12,7 @@ from gatemesh_engine_sim.errors import bad_request, malformed, unknown_model
 from gatemesh_engine_sim.fault_plan import FaultSpec, spec_of_header, spec_of_xargs
 from gatemesh_engine_sim.settings import SimSettings
 from gatemesh_engine_sim.steps import IdOf
+from gatemesh_engine_sim.translations import of_message, of_response, unchanged
 from gatemesh_engine_sim.vocabulary import VOCABULARY_SIZE, Vocabulary
 
 MAX_LOGPROBS = 20
@@ -22,10 +23,12 @@ Body = dict[str, Any]
 
 
 class Route(StrEnum):
-    """The two ways to ask for text."""
+    """The ways to ask for text."""
 
     CHAT = "chat"
     COMPLETIONS = "completions"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ def understand(
     Raises:
         ApiError: with the status and body vLLM answers.
     """
+    body = TRANSLATED[route](body)
     model = body.get("model") or settings.model
     if model != settings.model:
         raise unknown_model(str(model), settings.model)
@@ -281,5 +285,9 @@ def _own_fault(body: Body, headers: Mapping[str, str]) -> FaultSpec | None:
         raise bad_request(f"sim_fault: {error}", "sim_fault") from error
 
 
-PROMPTS = {Route.CHAT: _chat_prompt, Route.COMPLETIONS: _completion_prompt}
-LOGPROBS = {Route.CHAT: _chat_logprobs, Route.COMPLETIONS: _completion_logprobs}
+PROMPTS = dict.fromkeys(Route, _chat_prompt) | {Route.COMPLETIONS: _completion_prompt}
+LOGPROBS = dict.fromkeys(Route, _chat_logprobs) | {Route.COMPLETIONS: _completion_logprobs}
+TRANSLATED = dict.fromkeys(Route, unchanged) | {
+    Route.RESPONSES: of_response,
+    Route.MESSAGES: of_message,
+}

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import orjson
 
 from gatemesh_engine_sim.generation import Emission
-from gatemesh_engine_sim.intake import Asked, Route
+from gatemesh_engine_sim.intake import Asked
 from gatemesh_engine_sim.scoring import Scored
 from gatemesh_engine_sim.steps import IdOf, Step
 
@@ -61,6 +61,9 @@ class Wire(Protocol):
     def usage(self, completion_tokens: int) -> bytes:
         """The event that ends a stream with its token counts."""
 
+    def closing(self, choices: Sequence[Choice]) -> bytes:
+        """What ends a stream."""
+
     def whole(self, choices: Sequence[Choice]) -> bytes:
         """The body of an answer that is not streamed."""
 
@@ -98,6 +101,10 @@ class ChatWire:
     def usage(self, completion_tokens: int) -> bytes:
         """Counts without the null details that the whole answer has."""
         return _usage_event(self._reply, self._head, completion_tokens)
+
+    def closing(self, choices: Sequence[Choice]) -> bytes:
+        """The end mark."""
+        return DONE
 
     def whole(self, choices: Sequence[Choice]) -> bytes:
         """The chat completion object."""
@@ -171,6 +178,10 @@ class CompletionWire:
         """Counts of the whole stream."""
         return _usage_event(self._reply, self._head, completion_tokens)
 
+    def closing(self, choices: Sequence[Choice]) -> bytes:
+        """The end mark."""
+        return DONE
+
     def whole(self, choices: Sequence[Choice]) -> bytes:
         """The text completion object."""
         return orjson.dumps(
@@ -204,17 +215,6 @@ class CompletionWire:
             return None
         steps = [one.step for one in choice]
         return completion_logprobs(steps, count, offset, self._reply.asked.id_of)
-
-
-WIRES: dict[Route, type[ChatWire] | type[CompletionWire]] = {
-    Route.CHAT: ChatWire,
-    Route.COMPLETIONS: CompletionWire,
-}
-
-
-def wire_for(reply: Reply) -> Wire:
-    """The writer of the route that was asked."""
-    return WIRES[reply.asked.route](reply)
 
 
 def stream_events(wire: Wire, choices: Sequence[Choice]) -> Iterator[tuple[int, bytes]]:

@@ -11,7 +11,7 @@ from tests.integration.agent.parts import chat, completion, serving, settings_fo
 
 pytestmark = pytest.mark.integration
 
-CHANGING = re.compile(rb'"(id|created)":("[^"]*"|\d+)')
+CHANGING = re.compile(rb'"(id|created|created_at|item_id)":("[^"]*"|\d+)')
 
 CHATS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -44,7 +44,29 @@ COMPLETIONS: dict[str, dict[str, Any]] = {
     "echo": {"echo": True},
     "no-prompt": {"prompt": None},
 }
+LOGPROBS = ["message.output_text.logprobs"]
+RESPONSES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "chinese": {"input": [{"role": "user", "content": "用中文介绍一下大海。"}]},
+    "instructions": {"instructions": "Be brief."},
+    "own-logprobs": {"include": LOGPROBS, "top_logprobs": 3},
+    "own-logprobs-0": {"include": LOGPROBS},
+    "top-without-logprobs": {"top_logprobs": 3},
+    "no-model": {"model": "nope"},
+    "json": {"text": {"format": {"type": "json_object"}}},
+    "no-input": {"input": None},
+}
+MESSAGES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "system": {"system": "Be brief."},
+    "stop": {"stop_sequences": ["the", "and"]},
+    "no-model": {"model": "nope"},
+    "too-long": {"max_tokens": 100_000},
+}
+RESPONSE = {"model": "sim", "input": "Tell me about the sea.", "max_output_tokens": 24}
 CASES = [
+    *(("/v1/responses", name, RESPONSE | more) for name, more in RESPONSES.items()),
+    *(("/v1/messages", name, chat(**more)) for name, more in MESSAGES.items()),
     *(("/v1/chat/completions", name, chat(**more)) for name, more in CHATS.items()),
     *(("/v1/completions", name, completion(**more)) for name, more in COMPLETIONS.items()),
 ]
@@ -106,3 +128,15 @@ async def test_streamed_events_come_one_by_one(tmp_path: Path, engines: dict[str
     events = got.body.split(b"\n\n")
     assert events[-2:] == [b"data: [DONE]", b""]
     assert all(json.loads(event[6:])["choices"][0]["logprobs"] is None for event in events[:-2])
+
+
+async def test_log_probabilities_refused_in_a_stream_leave_no_trace(
+    tmp_path: Path, engines: dict[str, str]
+) -> None:
+    """An engine that allows fewer than ours announces a response and breaks off."""
+    address, asked = engines["engine-0"], RESPONSE | {"stream": True, "temperature": 0}
+    settings = settings_for(tmp_path, {"engine-0": address}, top_logprobs=21)
+    async with serving(settings) as setup:
+        assert await ask(setup.url, "/v1/responses", asked) == await ask(
+            address, "/v1/responses", asked
+        )

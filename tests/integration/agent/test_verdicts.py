@@ -245,3 +245,62 @@ async def test_a_lone_surrogate_is_judged_and_passes(tmp_path: Path) -> None:
         [window] = setup.spooled(TelemetryWindow)
     assert got.body == body.replace(b'{"content":[]}', b"null")
     assert window.gates[CheckLevel.L1].passed + window.gates[CheckLevel.L1].failed == 1
+
+
+OTHER_ROUTES = {
+    "/v1/responses": {"model": "sim", "input": "Tell me about the sea.", "max_output_tokens": 64},
+    "/v1/messages": chat() | {"max_tokens": 64},
+    "/invocations": chat() | {"max_tokens": 64},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages"])
+async def test_other_routes_are_guarded(
+    tmp_path: Path,
+    engines: dict[str, str],
+    path: str,
+    stream: bool,  # noqa: FBT001
+) -> None:
+    """Clean answers pass, bad text fails L1, flat figures fail L3 where there are figures."""
+    asked = OTHER_ROUTES[path] | {"stream": stream}
+    async with serving(settings_for(tmp_path, {"engine-0": engines["engine-0"]})) as setup:
+        await setup.post(path, asked)
+        assert setup.spooled(Verdict) == []
+        await set_fault(engines["engine-0"], "control")
+        await setup.post(path, asked)
+        await until(lambda: setup.spooled(Verdict))
+        assert (CheckLevel.L1, Reason.CONTROL_CHARS) in [each[:2] for each in levels(setup)]
+        await set_fault(engines["engine-0"], "flat")
+        await setup.post(path, asked)
+        if path == "/v1/responses":
+            flat = (CheckLevel.L3, Reason.FLAT_DISTRIBUTION, True)
+            await until(lambda: flat in levels(setup))
+        setup.agent.roll_telemetry()
+        windows = setup.spooled(TelemetryWindow)
+    passed = sum(w.gates[CheckLevel.L1].passed for w in windows)
+    assert passed >= 1
+    assert sum(w.unguarded for w in windows) == 0
+
+
+async def test_a_path_that_takes_any_body_is_guarded_by_its_shape(tmp_path: Path) -> None:
+    """What fits no shape passes and is counted."""
+    answer = {"choices": [{"index": 0, "message": {"content": "a\x00b\x00"}}]}
+    answer["choices"][0]["finish_reason"] = "stop"
+    async with (
+        engine(saying(json.dumps(answer).encode())) as address,
+        serving(settings_for(tmp_path, {"engine-0": address})) as setup,
+    ):
+        await setup.post("/invocations", OTHER_ROUTES["/invocations"])
+        await until(lambda: setup.spooled(Verdict))
+        assert levels(setup)[0][:2] == (CheckLevel.L1, Reason.CONTROL_CHARS)
+        for path, body in (
+            ("/invocations", {"inputs": "x"}),
+            ("/v1/responses", {"input": "x", "background": True}),
+            ("/v1/chat/completions/batch", {"messages": [[]]}),
+            ("/inference/v1/generate", {"token_ids": [1]}),
+            ("/generative_scoring", {}),
+        ):
+            await setup.post(path, body)
+        setup.agent.roll_telemetry()
+        assert sum(w.unguarded for w in setup.spooled(TelemetryWindow)) == 5

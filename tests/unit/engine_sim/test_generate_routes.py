@@ -169,3 +169,36 @@ async def test_finished_requests_are_counted(make_service: MakeService, call: Ca
 def test_every_delivery_has_its_strike() -> None:
     """The whole table."""
     assert set(STRIKES) == set(Delivery)
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "end"),
+    [
+        ("responses", {"input": "Tell me about bread.", "max_output_tokens": 12}, b"completed"),
+        ("messages", {**BODY}, b"message_stop"),
+    ],
+)
+async def test_other_routes_give_the_answer_of_a_chat(
+    make_service: MakeService, call: Call, route: str, body: dict[str, Any], end: bytes
+) -> None:
+    """Whole and streamed, in their own words."""
+    generator = Generator(make_service())
+    chat = await call(generator.chat, BODY)
+    text = chat.json["choices"][0]["message"]["content"]
+    whole = await call(getattr(generator, route), body)
+    content = whole.json["output"][0]["content"] if route == "responses" else whole.json["content"]
+    assert content[0]["text"] == text
+    stream = await call(getattr(generator, route), body | {"stream": True})
+    assert end in stream.body.split(b"\n\n")[-2]
+
+
+async def test_errors_are_shaped_by_their_route(make_service: MakeService, call: Call) -> None:
+    """And a response that is refused late breaks off once it is announced."""
+    generator = Generator(make_service())
+    refused = await call(generator.messages, BODY | {"model": "nope"})
+    assert refused.json["type"] == "error"
+    asked = {"input": "x", "include": ["message.output_text.logprobs"], "top_logprobs": 21}
+    torn = await call(generator.responses, asked | {"stream": True})
+    assert torn.body.count(b"event: ") == 2
+    whole = await call(generator.responses, asked)
+    assert (whole.status, whole.json["error"]["param"]) == (400, "logprobs")
