@@ -227,6 +227,11 @@ class ExactFigures:
             watch.gate = ExactGate(context_of(body), size, choices=choices)
         return watch.gate
 
+    @property
+    def is_idle(self) -> bool:
+        """True when no answer that has ended waits for its last lines."""
+        return not self._ending
+
     def settle_all(self) -> None:
         """Conclude now what has ended and waits for its last lines."""
         for probe_id, life in list(self._ending.items()):
