@@ -43,7 +43,7 @@ def build_insight(settings: AgentSettings, router: Router, upstream: Upstream) -
     """Return the parts that learn of engines; nothing is opened yet."""
 
     def address_of(instance_id: str) -> str | None:
-        found = router.view.find(instance_id)
+        found = router.view.find(instance_id) if settings.learn_vocab_sizes else None
         return None if found is None else found.base_url
 
     address = settings.figures_address

@@ -90,6 +90,9 @@ class AgentSettings(ServiceSettings):
     vocab_sizes: Pairs = Field(default_factory=dict)
     """Vocabulary size by model name, `model=49152,...`; sharpens the bounds of gate L3."""
 
+    learn_vocab_sizes: bool = True
+    """Whether each life of an engine is asked once, by a request it refuses, for its vocabulary."""
+
     plugin_socket: str = Field(default="", max_length=200)
     """Where the engines' plugin sends exact figures: `/path/of.sock` or `udp:HOST:PORT`."""
 
