@@ -44,6 +44,8 @@ class RequestContext:
     temperature: float | None = None
     max_tokens: int | None = None
     demands_json: bool = False
+    required_keys: tuple[str, ...] = ()
+    """Keys that the demanded JSON object must have."""
     tools: Mapping[str, tuple[str, ...]] | None = None
     """Required arguments by name of each tool on offer; None when there are none."""
     reshaped: bool = False
@@ -83,6 +85,7 @@ def context_of(request: Mapping[str, Any]) -> RequestContext:
         temperature=number(request.get("temperature")),
         max_tokens=next((size for name in MOST_TOKENS if (size := whole(request.get(name)))), None),
         demands_json=demands_json,
+        required_keys=required_of(request.get("response_format")),
         tools=tools_of(request),
         reshaped=is_reshaped(request) or demands_json,
         echo=bool(request.get("echo")),
@@ -153,6 +156,20 @@ def texts_of(value: object, depth: int) -> Iterator[str]:
             yield from texts_of(each, depth - 1)
 
 
+def required_of(form: object) -> tuple[str, ...]:
+    """Return the keys that a JSON schema demands of the whole answer."""
+    wrapped = form.get("json_schema") if isinstance(form, Mapping) else None
+    schema = wrapped.get("schema") if isinstance(wrapped, Mapping) else None
+    return words_in(schema.get("required")) if isinstance(schema, Mapping) else ()
+
+
+def words_in(listed: object) -> tuple[str, ...]:
+    """Return the words of a JSON list."""
+    if not isinstance(listed, Sequence) or isinstance(listed, str):
+        return ()
+    return tuple(word for word in listed if isinstance(word, str))
+
+
 def tools_of(request: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:
     """Return the tools on offer and the arguments that each one requires."""
     offered = request.get("tools")
@@ -169,9 +186,7 @@ def tool_of(entry: object) -> tuple[str, tuple[str, ...]] | None:
     if not isinstance(name, str) or not isinstance(function, Mapping):
         return None
     schema = function.get("parameters", function.get("input_schema"))
-    required = schema.get("required") if isinstance(schema, Mapping) else None
-    listed = required if isinstance(required, Sequence) and not isinstance(required, str) else ()
-    return name, tuple(word for word in listed if isinstance(word, str))
+    return name, words_in(schema.get("required") if isinstance(schema, Mapping) else None)
 
 
 FREE_CHOICES = ("auto", "none")

@@ -48,14 +48,43 @@ VALUES = {word: value for value, row in NUMBER_WORDS.items() for word in row.spl
 HAN_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"两": 2}
 
 
+PERIOD = regex.compile(
+    r"""week | woche | semaine | semana | settiman | недел | 周 | 週 | (?P<month> month | monat
+        | mois\b | meses?\b | mês | mese | месяц | 月) | (?P<year> year | jahr | année | año
+        | \bano | anno | \bгод)""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+DAYS_OF_WEEK, DAYS_OF_MONTH, MONTHS = 7, 31, 12
+REPEATED = regex.compile(r"(\p{L}{3,})mal\b", regex.IGNORECASE)
+FROM_WORDS = {"twice": 2, "zwei": 2, "two": 2, "deux": 2, "dos": 2, "due": 2, "два": 2}
+
+
 def largest_count(prompt: str, *, repeating: bool) -> int:
     """Return the largest number a prompt may have asked for; 0 without any."""
     found = [int(number) for number in NUMBER.findall(prompt)]
     found += [int(a) * int(b) for a, b in PRODUCT.findall(prompt)]
     found += [value for word in WORD.findall(prompt.lower()) if (value := VALUES.get(word))]
+    found += [VALUES.get(word.lower(), 0) for word in REPEATED.findall(prompt)]
+    found += days_of(prompt)
     found += [han_value(sign) for sign in HAN_NUMBER.findall(prompt)]
     limit = 99_999 if repeating else LARGEST_UNASKED
     return max((value for value in found if value <= limit), default=0)
+
+
+def days_of(prompt: str) -> list[int]:
+    """Return how many days or months the periods that a prompt names have."""
+    found = []
+    for period in PERIOD.finditer(prompt):
+        before = prompt[max(period.start() - 12, 0) : period.start()].lower()
+        factors = [int(number) for number in NUMBER.findall(before)]
+        factors += [VALUES.get(w) or FROM_WORDS.get(w, 1) for w in WORD.findall(before)]
+        size = DAYS_OF_WEEK
+        if period["month"]:
+            size = DAYS_OF_MONTH
+        elif period["year"]:
+            size = MONTHS
+        found.append(size * min(max(factors, default=1), 31))
+    return found
 
 
 def han_value(signs: str) -> int:

@@ -4,6 +4,7 @@ import regex
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.sourcecode import is_source
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
@@ -31,6 +32,81 @@ DENSE_END = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$")
 LISTED = regex.compile(r"\s*(?:[-*+•|>#]|\d{1,3}[.)]|`)")
 
 
+LEADING_WORD = regex.compile(
+    r"""\b(?: the | an? | and | or | but | because | although | while | whose | our | every | into
+        | than | that | would | should | could | if | when | although | such | these
+        | der | das | dem | den | ein | eine | einen | und | oder | aber | weil | dass | wenn
+        | als | sich | für | sehr | les | une | et | ou | mais | parce | que | qui | des | du | au
+        | aux | dans | el | las | una | y | pero | porque | como | cuando | os | um | uma | em | il
+        | gli | perché | che | и | или | но | потому | что | который | которая | если | когда | в
+        | на | для | не | het | een | maar | omdat | oraz | że | ponieważ | le )$
+        | (?: 所以 | 因为 | 但是 | 而且 | 以及 | 如果 | 然而 | 并且 | 由于 | 虽然 | 和 | 与 | を
+        | が )$""",
+    regex.VERBOSE,
+)
+"""Words after which a sentence must go on. Lower case: an initial or a name may look like one."""
+LEADING_WORDS_BEFORE = 7
+LEADING_SIGNS_BEFORE = 12
+EMPTY_ITEM = regex.compile(r"(?:^|\n)[ \t]*(?:\d{1,3}[.)]|[-*+•])$")
+ITEM = regex.compile(r"^[ \t]*(?:\d{1,3}[.)]|[-*+•]) \S", regex.MULTILINE)
+OPEN_PAIR = regex.compile(
+    r"\([^()\n]*\p{L}$|“[^“”\n]*\p{L}$|«[^«»\n]*\p{L}$|「[^「」\n]*$|《[^《》\n]*$"
+)
+OPEN_PAIR_WORDS = 4
+TABLE_RULE = regex.compile(r"^\|(?:\s*:?-+:?\s*\|)+\s*$", regex.MULTILINE)
+FORMULA = "$$"
+
+
+def lacks_its_end(text: str) -> bool:
+    """Return True where the last line lacks what it needs, however short the answer is."""
+    line = text[text.rfind("\n") + 1 :]
+    return (
+        ends_on_leading_word(line)
+        or (EMPTY_ITEM.search(text) is not None and ITEM.search(text) is not None)
+        or (OPEN_PAIR.search(line) is not None and len(WORD.findall(line)) > OPEN_PAIR_WORDS)
+        or has_open_formula(text)
+        or is_short_row(text, line)
+    )
+
+
+def has_open_formula(text: str) -> bool:
+    """Return True for a displayed formula that began on a line of its own and did not end."""
+    at = ("\n" + text).rfind("\n" + FORMULA)
+    return at >= 0 and FORMULA not in text[at + len(FORMULA) :]
+
+
+def ends_on_leading_word(line: str) -> bool:
+    """Return True for a longer line whose last word begins something."""
+    if LEADING_WORD.search(line) is None or LINK_END.search(line) is not None:
+        return False
+    dense = DENSE_END.search(line) is not None
+    if dense:
+        return len(line) > LEADING_SIGNS_BEFORE
+    return len(WORD.findall(line)) > LEADING_WORDS_BEFORE
+
+
+def is_short_row(text: str, line: str) -> bool:
+    """Return True for a last table row that has fewer cells than the table's head."""
+    rules = TABLE_RULE.findall(text)
+    return bool(rules) and line.startswith("|") and line.count("|") < rules[-1].count("|")
+
+
+def only_one_sign(text: str) -> bool:
+    """Return True for an answer that is the same sign over and over and nothing else."""
+    bare = text.strip()
+    return len(bare) >= ONE_SIGN and not bare.strip(bare[0]) and bare[0] in FLOOD_SIGNS
+
+
+def is_bare_label(text: str) -> bool:
+    """Return True for an answer that is only the name of a turn, or only emphasis without text."""
+    return LABEL_ONLY.fullmatch(text.strip()) is not None
+
+
+ONE_SIGN = 10
+FLOOD_SIGNS = frozenset("!?@#$%&^,;:\"'`(){}[]")
+LABEL_ONLY = regex.compile(r"(?:assistant|user|system|model)\s*:?|[*_#`~]{2,6}")
+
+
 def is_empty(text: str) -> bool:
     """Return True when a reader sees nothing but thoughts."""
     return VISIBLE.search(THOUGHT.sub("", text)) is None
@@ -46,6 +122,7 @@ def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
         or has_open_thought(text)
         or is_fragment(text, context)
         or (not window.in_fence and (dangles(text) or breaks_off(text)))
+        or (not is_source(text) and lacks_its_end(text))
     )
     if not broken:
         return None

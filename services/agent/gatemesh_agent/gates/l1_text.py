@@ -6,15 +6,19 @@ from typing import Any
 from gatemesh_agent.gates.characters import Characters
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.dialogue import Dialogue
-from gatemesh_agent.gates.endings import is_empty, truncated
+from gatemesh_agent.gates.doubles import doubled_pieces
+from gatemesh_agent.gates.endings import is_bare_label, is_empty, only_one_sign, truncated
 from gatemesh_agent.gates.judgement import Finding, Judgement, passed, skipped, text_failure
+from gatemesh_agent.gates.languages import Languages
 from gatemesh_agent.gates.markers import Markers
 from gatemesh_agent.gates.mojibake import Mojibake
-from gatemesh_agent.gates.prose import Staleness, doubled_pieces
+from gatemesh_agent.gates.prose import Staleness
 from gatemesh_agent.gates.repetition import Repetition
 from gatemesh_agent.gates.scripts import Scripts
 from gatemesh_agent.gates.soup import encoded_blob, glued_words, wordless
+from gatemesh_agent.gates.sourcecode import reads_as_code
 from gatemesh_agent.gates.structure import Document, bad_calls, broken_json, written_call
+from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.gates import Ending, TokenStep
 from gatemesh_common.messages import CheckLevel, Reason
@@ -23,6 +27,9 @@ Calls = Sequence[Mapping[str, Any]]
 STOPPED = "stop"
 CUT_BY_LIMIT = "length"
 CALLED = "tool_calls"
+WISHES = (Topic.REPEATING, Topic.PLAYFUL, Topic.SIGNS)
+FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE, Reason.DUPLICATED_PIECES})
+"""What is a fault in a program too; the other rules for passages are about prose."""
 
 
 class TextGate:
@@ -37,6 +44,7 @@ class TextGate:
         self._markers = Markers(context)
         self._mojibake = Mojibake(context)
         self._scripts = Scripts(context)
+        self._languages = Languages(context)
         self._dialogue = Dialogue(context)
         self._staleness = Staleness(context)
         self._visible = False
@@ -106,24 +114,34 @@ class TextGate:
     def _passage(self, *, last: bool) -> Finding | None:
         """Run the rules that look back over a whole passage."""
         window, context = self._window, self._context
-        finding = self._staleness.scan(window) or self._dialogue.scan(window, last=last)
-        if finding is not None or context.hot:
-            return finding
-        return (
-            self._mojibake.scan(window, last=last)
-            or self._scripts.scan(window, last=last)
-            or doubled_pieces(window, context)
-            or wordless(window, context)
-            or glued_words(window, context)
-            or encoded_blob(window, context)
-        )
+        finding = self._dialogue.scan(window, last=last) or self._staleness.scan(window)
+        if finding is None and not context.hot:
+            finding = (
+                self._mojibake.scan(window, last=last)
+                or self._scripts.scan(window, last=last)
+                or self._languages.scan(window)
+                or doubled_pieces(window, context)
+                or glued_words(window, context)
+                or encoded_blob(window, context, last=last)
+            )
+            if finding is None:
+                return wordless(window, context)
+        return None if finding is None or self._is_sound(finding) else finding
+
+    def _is_sound(self, finding: Finding) -> bool:
+        """Return True for what looks odd in prose and is usual in a program."""
+        if finding.reason in FAULTS_IN_CODE or self._scripts.is_jumble:
+            return False
+        return reads_as_code(self._window)
 
     def _end(self, finish_reason: str, calls: Calls, *, other_output: bool) -> Finding | None:
         """Run the rules that need to know how the answer ended."""
         window, context = self._window, self._context
         if calls or finish_reason == CALLED:
             return self._called(calls)
-        if not self._visible or is_empty(window.tail):
+        if only_one_sign(window.tail) and not context.asks(Topic.DRAWING, *WISHES):
+            return Finding(Reason.REPETITION, float(len(window.tail)), 0.0, 0, window.end)
+        if not self._visible or is_empty(window.tail) or self._is_label():
             excused = other_output or not self._must_show(finish_reason)
             return None if excused else Finding(Reason.EMPTY, 0.0, 1.0, 0, window.end)
         if not context.hot:
@@ -132,6 +150,10 @@ class TextGate:
             if finding is not None:
                 return finding
         return self._stopped() if finish_reason == STOPPED and not context.stops else None
+
+    def _is_label(self) -> bool:
+        """Return True for an answer that holds only the name of a turn or bare emphasis."""
+        return is_bare_label(self._window.tail) and not self._context.asks(Topic.SIGNS)
 
     def _must_show(self, finish_reason: str) -> bool:
         """Return True when an answer without visible text is a fault."""
@@ -149,7 +171,7 @@ class TextGate:
     def _stopped(self) -> Finding | None:
         text = self._document.text
         if text is not None and self._context.demands_json:
-            return broken_json(text)
+            return broken_json(text, self._context.required_keys)
         if text is not None and self._context.tools is not None:
             finding = written_call(text, self._context.tools)
             if finding is not None:

@@ -21,6 +21,7 @@ SPECIAL = regex.compile(
     | <(?:pad | unk | bos | eos | PAD | UNK | BOS | EOS)>
     | <(?:start | end)_of_(?:turn | image | text | audio)>
     | <(?:extra_id_ | unused | reserved_)\d{1,4}>
+    | (?<=[^\s`])assistant(?:final|analysis|commentary)(?=[^\s`])
     | \[/?INST\] | <</?SYS>> | \[(?:PAD | UNK | CLS | SEP | MASK | BOS | EOS)\]""",
     regex.VERBOSE,
 )
@@ -32,7 +33,7 @@ UNDECODED = regex.compile(
     | <0x[0-9A-F]{2}>""",
     regex.VERBOSE,
 )
-LEADS = ("<", "[", "Ġ", "Ċ", "▁", "##", "@@")
+LEADS = ("<", "[", "Ġ", "Ċ", "▁", "##", "@@", "assistant")
 QUOTED = regex.compile(r"`[^`\n]{0,120}$")
 TOOL_CALL = regex.compile(
     r"<tool_call>|</tool_call>|<function=\w|<\|python_tag\|>|\[TOOL_CALLS\]|<function_calls?>|<tool_use>"

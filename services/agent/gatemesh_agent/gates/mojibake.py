@@ -19,7 +19,7 @@ LOST_SHARE = 0.2
 LONGEST_RUN = 64
 
 WESTERN = regex.compile(
-    "[\xc2-\xdf][\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
+    "[\xc2-\xdb][\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
     "|[\xe0-\xef][\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]{2}"
     "|\xf0[\x80-\xbf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]{3}"
 )
@@ -28,12 +28,28 @@ CYRILLIC = regex.compile("[\u0400-\u04ff\u00a0-\u00bf\u2013-\u203a\u20ac\u2116\u
 EAST_ASIAN = regex.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]{8,}")
 LEGACY = ((CYRILLIC, ("cp1251", "koi8_r")), (EAST_ASIAN, ("gbk", "shift_jis")))
 """Runs that are tried in the old encodings of their region."""
+DOS = regex.compile(r"(?<=\p{L})[├┬]\S|[├┬]\S(?=\p{L})")
+MAC = regex.compile(r"(?<=\p{L})√[^\s\w]|√[^\s\w](?=\p{L})|‚Ä\S")
+SEQUENCES = (
+    (WESTERN, ("cp1252", "latin-1")),
+    (DOS, ("cp437", "cp850")),
+    (MAC, ("mac_roman",)),
+)
+"""Short sequences that are tried; in old systems they show as frames and signs."""
 KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
 ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
 )
 CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
 QUOTE_REACH = 60
+ENTITY = regex.compile(
+    r"(?<=\w)&#(?:\d{2,4}|x[0-9a-f]{2,4});(?=\w)|&(?:amp;|quot;|nbsp;|#34;)|&(?:m|n)dash;"
+)
+PERCENT_BLANK = regex.compile(r"(?<![/?=&#]\S{0,80})(?<=[\p{L}.,;])%(?:20|2C)(?=[\p{L}%])")
+ENCODED_LIMIT = 3
+MARKUP = regex.compile(r"</?[a-zA-Z][^<>\n]*>|://")
+RUNNING_ON = regex.compile(r"(?:[^\s\\\"'`]|(?:^|[^\\])\\n)$")
+"""An escape that is part of the text follows a word, a full stop or another line break."""
 OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*$")
 """A short quotation that has begun and not ended: escapes in it are a program's."""
 
@@ -41,12 +57,13 @@ OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*
 class Mojibake:
     """Counts characters that are bytes of other characters."""
 
-    __slots__ = ("_context", "_count", "_escapes", "_since")
+    __slots__ = ("_context", "_count", "_encodings", "_escapes", "_since")
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._count = 0
         self._escapes = 0
+        self._encodings = 0
         self._since = 0
 
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
@@ -56,7 +73,11 @@ class Mojibake:
         cut = len(text) if last else settled(text)
         self._since = start + cut
         text = text[:cut]
-        return self._misread(text, start) or self._escaped(text, start, window)
+        return (
+            self._misread(text, start)
+            or self._escaped(text, start, window)
+            or self._encoded(text, start, window)
+        )
 
     def _misread(self, text: str, start: int) -> Finding | None:
         if text.isascii():
@@ -71,7 +92,7 @@ class Mojibake:
     def _escaped(self, text: str, start: int, window: TextWindow) -> Finding | None:
         if "\\" not in text or window.in_fence or self._context.demands_json:
             return None
-        hits = [at for at in escapes(text) if not OPEN_QUOTE.search(before(window, start + at))]
+        hits = [at for at in escapes(text) if is_loose(before(window, start + at))]
         if not hits or is_code(text) or self._context.asks(Topic.ESCAPES):
             return None
         self._escapes += len(hits)
@@ -80,10 +101,33 @@ class Mojibake:
         span = (start + hits[0], start + len(text))
         return Finding(Reason.ESCAPED_TEXT, float(self._escapes), float(ESCAPE_LIMIT), *span)
 
+    def _encoded(self, text: str, start: int, window: TextWindow) -> Finding | None:
+        if ("&" not in text and "%" not in text) or window.in_fence or MARKUP.search(text):
+            return None
+        hits = encoded_signs(text)
+        self._encodings += len(hits)
+        if not hits or self._encodings <= ENCODED_LIMIT or "`" in text:
+            return None
+        if self._context.asks(Topic.ESCAPES, Topic.ENCODED, Topic.ENCODING, Topic.MARKUP):
+            return None
+        span = (start + min(hits), start + len(text))
+        return Finding(Reason.ESCAPED_TEXT, float(self._encodings), float(ENCODED_LIMIT), *span)
+
 
 def escapes(text: str) -> list[int]:
     """Return where escape sequences stand."""
     return [hit.start() for hit in ESCAPE.finditer(text)]
+
+
+def is_loose(text: str) -> bool:
+    """Return True where an escape follows running text; one that stands alone is spoken of."""
+    return OPEN_QUOTE.search(text) is None and RUNNING_ON.search(text) is not None
+
+
+def encoded_signs(text: str) -> list[int]:
+    """Return where characters stand as web pages and addresses write them."""
+    hits = [hit.start() for hit in ENTITY.finditer(text)]
+    return hits + [hit.start() for hit in PERCENT_BLANK.finditer(text)]
 
 
 def before(window: TextWindow, offset: int) -> str:
@@ -112,9 +156,10 @@ def settled(text: str) -> int:
 
 def misread(text: str) -> Iterator[int]:
     """Yield where a sequence stands that makes sense as UTF-8."""
-    for hit in WESTERN.finditer(text):
-        if decodes(hit.group(), "cp1252") or decodes(hit.group(), "latin-1"):
-            yield hit.start()
+    for runs, codecs in SEQUENCES:
+        for hit in runs.finditer(text):
+            if any(decodes(hit.group(), codec) for codec in codecs):
+                yield hit.start()
     for hit in KNOWN.finditer(text):
         yield hit.start()
     for runs, codecs in LEGACY:

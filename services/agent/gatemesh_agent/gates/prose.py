@@ -1,7 +1,6 @@
-"""Sentences that say nothing new, and pieces of the stream that came twice."""
+"""Sentences that say nothing new."""
 
 from collections import deque
-from operator import eq
 
 import regex
 
@@ -25,15 +24,11 @@ SMALLEST_SENTENCE = 3
 PROSE_SHARE = 0.8
 LONGEST_SENTENCE = 600
 WISHED_FACTOR = 4.0
-PIECES_CHARS = 256
-PIECES = 14
-PIECES_SHARE = 0.6
-DISTINCT_PIECES = 6
+
 
 END = regex.compile(r"[.!?。！？।۔\n]+")
 UNIT = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[\p{L}\p{M}\p{N}'’]+")
 PROSE = regex.compile(r"[\p{L}\p{M}\s,.'’،、，]")
-PIECE = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 
 
 class Staleness:
@@ -116,36 +111,3 @@ def is_running(sentence: str) -> bool:
 def same(units: frozenset[str], earlier: frozenset[str]) -> bool:
     """Return True when a sentence repeats most words of an earlier one of about its length."""
     return len(units & earlier) >= SAME_SHARE * max(len(units), len(earlier))
-
-
-def doubled_pieces(window: TextWindow, context: RequestContext) -> Finding | None:
-    """Find a passage in which each piece stands twice, as when stream events are sent twice."""
-    text = window.last(PIECES_CHARS)
-    pieces = PIECE.findall(text)
-    for size in (1, 2, 3):
-        if sum(map(eq, pieces, pieces[size:])) < PIECES_SHARE / 2 * len(pieces):
-            continue
-        doubled = doubles(pieces, size)
-        covered = 2 * size * len(doubled)
-        enough = len(pieces) >= PIECES and covered >= PIECES_SHARE * len(pieces)
-        if enough and len(set(doubled)) >= DISTINCT_PIECES // size:
-            if context.asks(Topic.REPEATING, Topic.PLAYFUL):
-                return None
-            start = window.end - len(text)
-            share = covered / len(pieces)
-            return Finding(Reason.DUPLICATED_PIECES, share, PIECES_SHARE, start, window.end)
-    return None
-
-
-def doubles(pieces: list[str], size: int) -> list[tuple[str, ...]]:
-    """Return the groups of `size` pieces that are followed by themselves, without overlap."""
-    found = []
-    at = 0
-    while at + 2 * size <= len(pieces):
-        group = pieces[at : at + size]
-        if group == pieces[at + size : at + 2 * size] and any(map(str.isalpha, "".join(group))):
-            found.append(tuple(group))
-            at += 2 * size
-        else:
-            at += 1
-    return found

@@ -8,8 +8,9 @@ import regex
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.counts import largest_count
 from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.sourcecode import reads_as_code
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.units import UnitKind, is_dense, is_prose, kind_of
+from gatemesh_agent.gates.units import UnitKind, is_dense, is_prose, is_wordy, kind_of
 from gatemesh_agent.gates.window import BLOCK, KEEP, SLACK, TextWindow
 from gatemesh_common.messages import Reason
 
@@ -18,6 +19,23 @@ NEEDLE = 24
 DENSE_WEIGHT = 2.5
 """Letters of dense scripts carry about as much as this many Latin ones."""
 LONG_PERIOD_REPEATS = 4.5
+LATE_START = 512
+"""A loop that begins behind this much varied text is given less room: a small healthy model that
+loops does so early, and no text among 28,000 passages and 9,000 source files repeats itself three
+times."""
+LATE_PROSE_CHARS = 104.0
+LATE_PROSE_REPEATS = 3.2
+LATE_DATA_CHARS = 208.0
+LATE_DATA_REPEATS = 3.6
+LATE_WORD_CHARS = 88.0
+FIRST_SIGN_CHARS = 12.0
+"""An answer of nothing but one sign."""
+FIRST_SHARE = 0.5
+"""Of the usual limit, for a run that is the answer from its first character on."""
+TABLE_RULE_CHARS = 480.0
+STAMPED_REPEATS = 28
+LONG_ROW_REPEATS = 40
+LONG_ROW = 40
 REQUEST_SLACK = 1.25
 """Engines miscount: up to a quarter more than asked is no loop."""
 REQUEST_EXTRA = 4
@@ -48,6 +66,11 @@ Source: `shared/cases` and the clean part of `shared/corpus`; a small healthy mo
 up to 290 characters in 128 tokens, and people ask for rules, tables and banners up to 120.
 """
 DIGITS = regex.compile(r"\d+")
+TWO_WORDS = regex.compile(r"\p{L} \p{L}")
+STAMP_SIGNS = "0[](){}:.,-/*#> \t"
+FIRST = frozenset(
+    {UnitKind.SIGN, UnitKind.SIGNS, UnitKind.DIGIT, UnitKind.DIGITS, UnitKind.LETTER, UnitKind.WORD}
+)
 
 
 class PeriodTracker:
@@ -95,24 +118,41 @@ def common_suffix(tail: str, period: int) -> int:
 class LoopLimits:
     """How long a loop may be before it is a fault, given what the prompt asks for."""
 
-    __slots__ = ("_allowed", "_context")
+    __slots__ = ("_allowed", "_context", "_wished")
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._allowed: tuple[int, float] | None = None
+        self._wished: bool | None = None
 
-    def chars(self, unit: str, *, in_fence: bool = False) -> float:
-        """Return the longest innocent run of a unit, in characters."""
+    def chars(self, unit: str, *, start: int = 1, in_fence: bool = False) -> float:
+        """Return the longest innocent run of a unit that began at an offset, in characters."""
         kind = kind_of(unit)
-        limit = float(LIMIT_CHARS[kind])
+        if kind is UnitKind.DIGITS and unit.isdigit():
+            kind = UnitKind.DIGIT
         if kind is UnitKind.TEXT:
-            limit /= DENSE_WEIGHT if is_dense(unit) else 1.0
-            limit = max(limit, LONG_PERIOD_REPEATS * len(unit))
-        if in_fence and kind in {UnitKind.TEXT, UnitKind.DIGITS}:
-            limit *= CODE_FACTOR
+            limit = text_limit(unit, late=start >= LATE_START, in_fence=in_fence)
+        else:
+            limit = float(LIMIT_CHARS[kind])
+            if in_fence and kind is UnitKind.DIGITS:
+                limit *= CODE_FACTOR
+            elif kind is UnitKind.WORD and start >= LATE_START:
+                limit = LATE_WORD_CHARS
         if kind in {UnitKind.BREAK, UnitKind.BLANK}:
             return limit
+        if start == 0 and kind in FIRST:
+            limit = FIRST_SIGN_CHARS if kind is UnitKind.SIGN else limit * FIRST_SHARE
+        if kind is UnitKind.TEXT and is_prose(DIGITS.sub("0", unit)) and not self.wished:
+            # A number in the prompt asks for that many things, not for the same sentence.
+            return limit
         return self.asked_for(limit, len(unit))
+
+    @property
+    def wished(self) -> bool:
+        """True where the prompt speaks of repeating."""
+        if self._wished is None:
+            self._wished = self._context.asks(Topic.REPEATING, Topic.PLAYFUL)
+        return self._wished
 
     def asked_for(self, limit: float, period: int) -> float:
         """Raise a limit to what the prompt asks for."""
@@ -124,6 +164,42 @@ class LoopLimits:
             self._allowed = (count, ENDLESS_FACTOR if endless else factor)
         count, factor = self._allowed
         return max(limit * factor, (count * REQUEST_SLACK + REQUEST_EXTRA) * period)
+
+
+def text_limit(unit: str, *, late: bool, in_fence: bool) -> float:
+    """Return how long a loop of words or data may be before the prompt is asked."""
+    weight = DENSE_WEIGHT if is_dense(unit) else 1.0
+    if not late:
+        limit = LIMIT_CHARS[UnitKind.TEXT] / weight
+        return max(limit, LONG_PERIOD_REPEATS * len(unit))
+    if in_fence or not is_wordy(unit):
+        return max(LATE_DATA_CHARS / weight, LATE_DATA_REPEATS * len(unit))
+    return max(LATE_PROSE_CHARS / weight, LATE_PROSE_REPEATS * len(unit))
+
+
+def is_stamped(unit: str) -> bool:
+    """Return True for a row of words behind a number, a time or a bullet."""
+    rest = unit.strip().lstrip(STAMP_SIGNS)
+    return (
+        TWO_WORDS.search(rest) is not None and is_wordy(rest) and len(rest) * 2 >= len(unit.strip())
+    )
+
+
+def rows_limit(unit: str, window: TextWindow) -> int:
+    """Return how many rows may differ in nothing but their numbers."""
+    if is_prose(unit):
+        return NUMBERED_PROSE_REPEATS
+    if reads_as_code(window):
+        return NUMBERED_DATA_REPEATS * 4
+    if is_stamped(unit):
+        return STAMPED_REPEATS
+    return LONG_ROW_REPEATS if len(unit) >= LONG_ROW else NUMBERED_DATA_REPEATS
+
+
+def in_table(window: TextWindow, start: int) -> bool:
+    """Return True for a run inside one row of a table."""
+    line = window.since(start - NEEDLE).rsplit("\n", 1)[-1]
+    return line.lstrip().startswith(("|", "+"))
 
 
 class Repetition:
@@ -160,7 +236,10 @@ class Repetition:
         self.suspicion = 0.0
         if not period or length < min(LIMIT_CHARS.values()):
             return None
-        limit = self._limits.chars(window.last(period), in_fence=window.in_fence)
+        unit = window.last(period)
+        limit = self._limits.chars(unit, start=start, in_fence=window.in_fence)
+        if length > limit and kind_of(unit) is UnitKind.RULE and in_table(window, start):
+            limit = max(limit, TABLE_RULE_CHARS)
         self.suspicion = length / limit
         if length <= limit:
             return None
@@ -176,8 +255,7 @@ class Repetition:
         repeats = self._numbered.repeats(self._norm_end)
         if "0" not in unit or sum(map(str.isalpha, unit)) * 3 < len(unit) or period < NEEDLE / 2:
             return None
-        base = NUMBERED_PROSE_REPEATS if is_prose(unit) else NUMBERED_DATA_REPEATS
-        limit = self._limits.asked_for(float(base), 1)
+        limit = self._limits.asked_for(float(rows_limit(unit, window)), 1)
         if repeats <= limit:
             return None
         start = self._origin(self._numbered.start)

@@ -16,17 +16,21 @@ ESTABLISHED_LETTERS = 40
 """Letters after which an answer has a script of its own."""
 PROMPT_LETTERS = 2
 LONGEST_WORD = 48
-CUE_CHARS = 48
+CUE_CHARS = 32
 SCRIPTS_LIMIT = 1
 SCRIPTS_LIMIT_WIDE = 2
 WORDS_LIMIT = 1
 SWITCH_LETTERS = 24
 SWITCH_LETTERS_WIDE = 100
 SWITCH_WORDS = 2
+SWITCH_WORD_LETTERS = 32
+"""A single foreign word of this length is a passage in a script without blanks."""
+PLAIN_WORDS = 2
 RUN_GAP = 12
 """Characters between two words of one foreign passage."""
 MIXED_LIMIT = 3
 MIXED_SCRIPTS = 2
+JUMBLED_SCRIPTS = 2
 
 NON_LATIN = regex.compile(
     r"[^\P{L}\p{Latin}\p{Common}](?:[\p{L}\p{M}\u200c\u200d'’-]*[\p{L}\p{M}])?"
@@ -71,10 +75,29 @@ CUE = regex.compile(
         | name | means?\b | meaning | written | pronounc | spell | sign | script | phrase
         | palabra | carácter | letra | llama | significa | termo | chama | mot\b | lettre
         | appel | terme | signifi | wort | zeichen | buchstabe | genannt | bedeut | слово
+        | greek | hebrew | arabic | russian | chinese | japanese | korean | hindi | sanskrit
+        | persian | thai | cyrillic | from\ latin | original | lyrics | griechisch | grec\b
         | буква | знак | называ | означа | иероглиф | 字 | 词 | 叫 | 意思 | という | 글자
         | 단어""",
     regex.VERBOSE | regex.IGNORECASE,
 )
+
+
+STRONG = regex.compile(
+    r"""\b(?: how | what | why | explain | who | which | where | write | give | describe | tell
+        | wie
+        | warum | erkläre | schreibe? | comment | pourquoi | expli\w+ | écris | cómo | qué
+        | escrib\w+ | perché | quale | scrivi | como | escrev\w+ | waarom )\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+WEAK = regex.compile(
+    r"""\b(?: the | of | are | does | and | for | with | can | you | list | is | in | about
+        | der | die
+        | das | ist | eine | und | für | les | est | une | dans | qui | los | por | una | para
+        | são | che | sono | della | het | een )\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""One strong or two weak words show that a prompt is in a language with Latin letters."""
 
 
 @lru_cache(maxsize=8192)
@@ -121,6 +144,7 @@ class Scripts:
         "_letters",
         "_mixed",
         "_run",
+        "_seen",
         "_since",
     )
 
@@ -135,7 +159,13 @@ class Scripts:
         self._bare_at = 0
         self._mixed = 0
         self._run = Run()
+        self._seen: set[str] = set()
         self._since = 0
+
+    @property
+    def is_jumble(self) -> bool:
+        """True where scripts change inside words, which strings of a program do not do either."""
+        return self._mixed > MIXED_LIMIT and len(self._seen) > JUMBLED_SCRIPTS
 
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
         """Look at the words that ended since the last time."""
@@ -176,6 +206,8 @@ class Scripts:
             self._asked = {name for name, n in counts.items() if n >= PROMPT_LETTERS}
         total = sum(self._letters.values())
         own = {name for name, n in self._letters.items() if n * 4 >= total}
+        if not self._asked and not self._lenient and is_plain(self._context.prompt):
+            own = set()
         home = self._asked | own | ALWAYS
         return home | {relative for name in home for relative in RELATIVES.get(name, ())}
 
@@ -187,6 +219,7 @@ class Scripts:
         if not foreign:
             return None
         self._mixed += is_mixed(word, text, set(names))
+        self._seen.update(foreign)
         run = self._run
         # The second word of a name in brackets is as little loose as its first.
         goes_on = run.words > 1 and run.script == foreign[0]
@@ -228,12 +261,21 @@ class Scripts:
     def _switched(self, end: int) -> Finding | None:
         letters, words, at = self._run.letters, self._run.words, self._run.start
         limit = SWITCH_LETTERS_WIDE if self._lenient else SWITCH_LETTERS
-        if self._home is None or letters <= limit or words < SWITCH_WORDS:
+        few = words < SWITCH_WORDS and letters < SWITCH_WORD_LETTERS
+        if self._home is None or letters <= limit or few:
             return None
         return Finding(Reason.LANGUAGE_SWITCH, float(letters), float(limit), at, end)
 
     def _wanted(self) -> bool:
         return self._context.asks(Topic.LANGUAGES)
+
+
+def is_plain(prompt: str) -> bool:
+    """Return True for a prompt that is plainly written in a language with Latin letters."""
+    if scripts_in(prompt):
+        return False
+    weak = len({word.lower() for word in WEAK.findall(prompt)})
+    return weak >= PLAIN_WORDS or STRONG.search(prompt) is not None
 
 
 def unfinished(text: str) -> int:

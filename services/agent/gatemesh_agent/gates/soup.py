@@ -1,9 +1,13 @@
 """Passages without words: loose signs and digits, lost blanks, encoded blobs."""
 
+from itertools import pairwise
+from operator import lt
+
 import regex
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.sourcecode import is_source
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
@@ -33,16 +37,34 @@ STRUCTURE = regex.compile(r"[\\&|{}=<>`]|://")
 GLUED = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()]" f"{{{GLUED_LIMIT},}}")
 VOWELS = regex.compile("[aeiouyàáâäãåèéêëìíîïòóôöõùúûüýаеёиоуыэюяіїєαεηιουωάέήίόύώ]")
 VOWEL_SHARES = (0.25, 0.6)
+SHORTEST_SOUP = 64
+PUNCTUATION = frozenset(",.;:!?'\"()")
+PUNCTUATION_KINDS = 5
+PUNCTUATION_SHARE = 0.85
+NUMBERS_LIMIT = 18
+NUMBER_LENGTHS = 3
+NUMBERS = regex.compile(r"(?<![\d\n])\d{1,9}(?: \d{1,9}){17,}")
+SYMBOL = regex.compile(r"[^\P{So}\u2500-\u25ff\U0001f1e6-\U0001f1ff]")
+SYMBOL_KINDS = 24
+LETTERS_APART = regex.compile(r"(?<!\S)\p{L}(?: \p{L}){23,}(?!\S)")
+LETTERS_APART_KINDS = 9
+HEX_LIMIT = 72
+HEX_KINDS = 10
+HEX_BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])(?:[0-9a-f]{73,}|[0-9A-F]{73,})(?![\w=])")
+DIGEST_CHARS = frozenset({96, 128})
 BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])[A-Za-z0-9+/=_-]" f"{{{BLOB_LIMIT},}}")
 CLASSES = tuple(map(regex.compile, ("[A-Z]", "[a-z]", "[0-9]")))
 
 
 def wordless(window: TextWindow, context: RequestContext) -> Finding | None:
-    """Find a passage of loose signs or digits outside code."""
+    """Find a passage of loose signs, pictures or digits outside code."""
     text = window.last(PASSAGE)
-    if window.in_fence or len(text) < SMALLEST_PASSAGE:
+    if window.in_fence or len(text) < SHORTEST_SOUP:
         return None
-    score = sign_soup(text) or digit_soup(text)
+    score = sign_soup(text) or loose_punctuation(text)
+    if not score:
+        score = digit_soup(text) or number_salad(text, context.prompt) or symbol_flood(text)
+        score = 0.0 if score and is_source(text) else score
     if not score or context.asks(Topic.DRAWING, Topic.ENCODED):
         return None
     return Finding(Reason.SYMBOL_SOUP, score, 1.0, window.end - len(text), window.end)
@@ -50,12 +72,45 @@ def wordless(window: TextWindow, context: RequestContext) -> Finding | None:
 
 def sign_soup(text: str) -> float:
     """Return how many kinds of signs stand without words, as a share of the limit."""
+    if len(text) < SMALLEST_PASSAGE:
+        return 0.0
     solid = "".join(text.split())
     if len(solid) < (1 - BLANK_LIMIT) * len(text) or "```" in text:
         return 0.0
     alnum = sum(map(str.isalnum, solid))
     signs = len({sign for sign in solid if sign.isascii() and not sign.isalnum()})
     return signs / SIGNS_LIMIT if alnum <= ALNUM_LIMIT * len(solid) and signs > SIGNS_LIMIT else 0.0
+
+
+def loose_punctuation(text: str) -> float:
+    """Return how many kinds of stops and brackets stand without words, as a share of the limit."""
+    kinds = len(PUNCTUATION.intersection(text[-SHORTEST_SOUP:]))
+    if kinds < PUNCTUATION_KINDS:
+        return 0.0
+    solid = "".join(text[-SHORTEST_SOUP:].split())
+    share = sum(sign in PUNCTUATION for sign in solid) / max(len(solid), 1)
+    loose = share >= PUNCTUATION_SHARE and len(solid) * 2 >= SHORTEST_SOUP
+    return kinds / PUNCTUATION_KINDS if loose else 0.0
+
+
+def number_salad(text: str, prompt: str) -> float:
+    """Return how many unsorted numbers stand in a row where the prompt has none."""
+    run = NUMBERS.search(text)
+    if run is None or any(map(str.isdigit, prompt)):
+        return 0.0
+    numbers = run.group().split()
+    sorted_ways = {int(later) > int(earlier) for earlier, later in pairwise(numbers)}
+    irregular = len(set(map(len, numbers))) >= NUMBER_LENGTHS
+    return len(numbers) / NUMBERS_LIMIT if irregular and len(sorted_ways) > 1 else 0.0
+
+
+def symbol_flood(text: str) -> float:
+    """Return how many different pictures or signs stand close together, as a share of the limit."""
+    if text.isascii():
+        return 0.0
+    signs = SYMBOL.findall(text[-SHORTEST_SOUP:])
+    dense = len(signs) * 2 > len(text[-SHORTEST_SOUP:])
+    return len(set(signs)) / SYMBOL_KINDS if dense and len(set(signs)) > SYMBOL_KINDS else 0.0
 
 
 def digit_soup(text: str) -> float:
@@ -76,6 +131,12 @@ def glued_words(window: TextWindow, context: RequestContext) -> Finding | None:
     text = window.last(PASSAGE)
     if window.in_fence or "`" in text:
         return None
+    apart = LETTERS_APART.search(text)
+    if apart is not None and is_text_apart(apart.group()):
+        if context.asks(Topic.GLUED, Topic.ENCODED, Topic.DRAWING, Topic.SPELLING):
+            return None
+        start = window.end - len(text) + apart.start()
+        return Finding(Reason.SPACING_LOST, 1.0, 0.0, start, window.end)
     for run in GLUED.finditer(text):
         if is_glued_prose(run.group()) and not context.asks(Topic.GLUED, Topic.ENCODED):
             start = window.end - len(text) + run.start()
@@ -84,6 +145,15 @@ def glued_words(window: TextWindow, context: RequestContext) -> Finding | None:
                 Reason.SPACING_LOST, float(length), float(GLUED_LIMIT), start, start + length
             )
     return None
+
+
+def is_text_apart(run: str) -> bool:
+    """Return True for letters with blanks between them that would make words without."""
+    letters = [sign for sign in run.lower() if sign != " "]
+    vowels = len(VOWELS.findall("".join(letters))) / len(letters)
+    in_order = sum(map(lt, letters, letters[1:])) > 0.8 * len(letters)
+    mixed = len(set(letters)) >= LETTERS_APART_KINDS
+    return mixed and not in_order and VOWEL_SHARES[0] <= vowels <= VOWEL_SHARES[1]
 
 
 def is_glued_prose(run: str) -> bool:
@@ -96,17 +166,31 @@ def is_glued_prose(run: str) -> bool:
     return len(set(letters)) > GLUED_LETTERS and VOWEL_SHARES[0] <= vowels <= VOWEL_SHARES[1]
 
 
-def encoded_blob(window: TextWindow, context: RequestContext) -> Finding | None:
+def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> Finding | None:
     """Find a long encoded blob in an answer that nobody asked to be encoded."""
     text = window.last(BLOB_PASSAGE)
-    if window.in_fence:
+    if window.in_fence or max(map(len, text.split()), default=0) <= HEX_LIMIT:
         return None
-    for run in BLOB.finditer(text):
-        blob = run.group()
-        mixed = all(len(kind.findall(blob)) >= BLOB_CLASS_SHARE * len(blob) for kind in CLASSES)
-        if mixed and not context.asks(Topic.ENCODED, Topic.ENCODING):
-            start = window.end - len(text) + run.start()
-            return Finding(
-                Reason.ENCODED_BLOB, float(len(blob)), float(BLOB_LIMIT), start, window.end
-            )
-    return None
+    run = next(filter(is_odd_hex, HEX_BLOB.finditer(text)), None)
+    if run is not None and run.end() == len(text) and not last:
+        run = None
+    limit = HEX_LIMIT if run else BLOB_LIMIT
+    run = run or next(filter(is_mixed_blob, BLOB.finditer(text)), None)
+    if run is None or context.asks(Topic.ENCODED, Topic.ENCODING):
+        return None
+    length = float(run.end() - run.start())
+    start = window.end - len(text) + run.start()
+    return Finding(Reason.ENCODED_BLOB, length, float(limit), start, start + int(length))
+
+
+def is_odd_hex(run: "regex.Match[str]") -> bool:
+    """Return True for hexadecimal digits that are too many for a digest or not as long as one."""
+    text = run.group()
+    mixed = not text.isdigit() and len(set(text)) >= HEX_KINDS
+    return len(text) not in DIGEST_CHARS and mixed
+
+
+def is_mixed_blob(run: "regex.Match[str]") -> bool:
+    """Return True for a blob of capitals, small letters and digits."""
+    blob = run.group()
+    return all(len(kind.findall(blob)) >= BLOB_CLASS_SHARE * len(blob) for kind in CLASSES)

@@ -37,14 +37,21 @@ class Document:
         return "".join(self._parts) if self._wanted and self._size <= JSON_CHARS else None
 
 
-def broken_json(text: str) -> Finding | None:
-    """Find an answer that is not one JSON value."""
+def broken_json(text: str, required: Sequence[str] = ()) -> Finding | None:
+    """Find an answer that is not one JSON value, or lacks a key that the schema demands."""
     fenced = FENCED.fullmatch(text)
     try:
-        json.loads(fenced.group(1) if fenced else text)
+        value = json.loads(fenced.group(1) if fenced else text, parse_constant=refused)
     except (ValueError, RecursionError):
         return Finding(Reason.BROKEN_JSON, 1.0, 0.0, 0, len(text))
+    if required and not (isinstance(value, dict) and all(key in value for key in required)):
+        return Finding(Reason.BROKEN_JSON, 1.0, 0.0, 0, len(text))
     return None
+
+
+def refused(word: str) -> None:
+    """Refuse what Python reads and JSON does not have: NaN and the infinities."""
+    raise ValueError(word)
 
 
 def written_call(text: str, tools: Mapping[str, Sequence[str]]) -> Finding | None:

@@ -24,6 +24,9 @@ class Topic(StrEnum):
     ENDLESS = "endless"
     SHORT = "short"
     COMPOSING = "composing"
+    MARKUP = "markup"
+    SPELLING = "spelling"
+    SIGNS = "signs"
 
 
 def speaks_of(prompt: str, topic: Topic) -> bool:
@@ -76,7 +79,10 @@ TOPIC_WORDS = {
         | kana\b | hangul | transliterat | etymolog | bilingual | multilingual | polyglot
         | greetings?\ (?:in | from) | \bidiom | how\ (?:do | would)\ (?:you | i | we
         | they)\ say | (?:word | letter | character | name | term)s?\ for
-        | around\ the\ world | in\ (?:arabic | bengali | bulgarian | chinese | cyrillic
+        | around\ the\ world | in\ the\ original | original\ (?:text | wording | script | title)
+        | word\ .{0,30}\ come\ from | origin\ of\ (?:the | this)\ (?:word | name | term)
+        | recite | quran | koran | torah | genesis | psalm | scripture | bible | talmud | gita
+        | sutra | veda | national\ anthem | in\ (?:arabic | bengali | bulgarian | chinese | cyrillic
         | farsi | georgian | greek | hebrew | hindi | japanese | khmer | korean | mandarin
         | marathi | persian | punjabi | russian | sanskrit | serbian | tamil | telugu | thai
         | ukrainian | urdu | cantonese) | \b(?:arabic | bengali | chinese | greek | hebrew
@@ -185,6 +191,20 @@ TOPIC_WORDS = {
         | タイトル | 一言 | 単語 | 한\ 단어 | 제목 | одн(?:о | им)\ слов | заголов | назван
         | \bmot\b | titre | \bwort\b | titel | anrede | \bnamen?\b | palabra | título
         | palavra | parola | titolo"""
+    ),
+    Topic.SPELLING: words(
+        r"""spell | \bletters? | alphabet | crossword | hangman | word\ search | scrabble | acronym
+        | 字母 | 文字 | буква | букв | buchstab | lettre | letra | 스펠링"""
+    ),
+    Topic.SIGNS: words(
+        r"""operator | \bsigns?\b | symbol | character | markdown | syntax | punctuation | comment
+        | asterisk | star | hash | backtick | underscore | role | prefix | delimiter | 符号
+        | 记号 | 記号 | 기호 | символ | знак | zeichen | signe | signo | sinal"""
+    ),
+    Topic.MARKUP: words(
+        r"""\bhtml | \bxml | \bxhtml | entit | \burls?\b | \buri | \blinks? | percent | web\ page
+        | markup | markdown | \bfeed\b | \brss\b | template | query\ string | ampersand | &\w+;
+        | 网页 | 链接 | 实体 | リンク | ссылк | сущност | lien | enlace | verweis"""
     ),
     Topic.COMPOSING: words(
         r"""(?:\bwrite | \bcompose | \bdraft | \bcreate | \bschreib | \bverfass | \bécri

@@ -79,6 +79,13 @@ def looks_like_code(text: str) -> bool:
     return len(CODE_SIGN.findall(text)) > CODE_SIGNS_LIMIT
 
 
+def is_wordy(unit: str) -> bool:
+    """Return True for words, however few, as opposed to data and code."""
+    if looks_like_code(unit) or len(PROSE_SIGNS.findall(unit)) < PROSE_SHARE * len(unit):
+        return False
+    return sum(map(str.isalpha, unit)) * 2 >= len(unit)
+
+
 def is_prose(text: str) -> bool:
     """Return True for running words, as opposed to data and code."""
     if looks_like_code(text) or len(PROSE_SIGNS.findall(text)) < PROSE_SHARE * len(text):

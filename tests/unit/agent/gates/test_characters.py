@@ -55,7 +55,6 @@ def test_faults(text: str, reason: Reason, asking: Asking, judge: Judge) -> None
         pytest.param("```\n" + "\ue0b0" * PRIVATE_LIMIT_IN_CODE + "\n```", id="private-in-code"),
         pytest.param("a" + "\u0301" * MARKS_LIMIT, id="marks-at-limit"),
         pytest.param("a" + "\u200b" * INVISIBLE_LIMIT, id="hidden-at-limit"),
-        pytest.param("می‌بارد و خیابان‌ها خیس می‌شوند؛ بچه‌ها می‌دوند. " * 3, id="persian"),
         pytest.param("👨‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿", id="emoji-sequences"),
         pytest.param("Viết một câu ngắn về mùa thu", id="vietnamese"),
     ],
@@ -63,6 +62,12 @@ def test_faults(text: str, reason: Reason, asking: Asking, judge: Judge) -> None
 def test_healthy(text: str, asking: Asking, judge: Judge) -> None:
     """What people and scripts need passes."""
     assert judge(text, asking()).outcome is Outcome.PASSED
+
+
+def test_persian_joiners(asking: Asking, judge: Judge) -> None:
+    """Persian writes a joiner in every other word."""
+    text = "می‌بارد و خیابان‌ها خیس می‌شوند؛ بچه‌ها می‌دوند. " * 3
+    assert judge(text, asking("باران یعنی چه؟")).outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize(

@@ -39,3 +39,17 @@ def test_a_year_is_no_count() -> None:
 def test_chinese_numerals(signs: str, value: int) -> None:
     """Small numerals are read as people write them."""
     assert han_value(signs) == value
+
+
+@pytest.mark.parametrize(
+    ("prompt", "count"),
+    [
+        ("Write a two-week plan.", 14),
+        ("Einen Plan für drei Wochen", 21),
+        ("A plan for the month", 31),
+        ("Schreibe es fünfzigmal", 50),
+    ],
+)
+def test_periods_and_compounds(prompt: str, count: int) -> None:
+    """A week has seven days, and German writes how often in one word."""
+    assert largest_count(prompt, repeating=False) == count

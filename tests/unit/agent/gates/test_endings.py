@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from gatemesh_agent.gates.context import RequestContext
-from gatemesh_agent.gates.endings import is_empty
+from gatemesh_agent.gates.endings import ONE_SIGN, is_bare_label, is_empty, only_one_sign
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_common.messages import Outcome, Reason
 
@@ -80,3 +80,49 @@ def test_emptiness(text: str, empty: bool) -> None:  # noqa: FBT001
 def test_a_stop_string_may_end_anything(asking: Asking, judge: Judge) -> None:
     """The client chose where to stop."""
     assert judge(BREAK_OFF, asking(stop=["gluten"])).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Leaves fall because the tree saves water. When the days get shorter, the",
+        "Mix the flour with water:\n\n1. Add salt.\n2. Knead it.\n3.",
+        "Inertia is the tendency of a body to keep its motion (also called",
+        "The area of the circle is\n\n$$ A = \\pi",
+        "| Trait | Cats | Dogs |\n|---|---|---|\n| Noise | quiet |",
+        "Warme Luft steigt auf und bildet Tropfen, die so schwer werden, dass sie als",
+        "天空是蓝色的，因为阳光进入大气层以后会发生散射，而蓝光的波长比较短，所以",
+        "You might like the old book “The Well-Tempered Garden",
+    ],
+)
+def test_lines_that_lack_their_end(text: str, asking: Asking, judge: Judge) -> None:
+    """Short answers too: a word that must go on, an empty item, an open pair or formula."""
+    assert judge(text, asking("Please explain it.")).reason is Reason.TRUNCATED
+    assert judge(text, asking("Please explain it."), "length").outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        ("Which English word is the most common?", "the"),
+        ("Fill in: bread ___ butter", "and"),
+        ("Who wrote Faust?", "Johann Wolfgang von Goethe (1749-1832)"),
+        ("Show it", "The shell keeps its number in the variable that is called $$"),
+        ("What is the area?", "It is given by\n\n$$ A = \\pi r^2 $$"),
+        ("What is the power operator of Python?", "**"),
+        ("Compare.", "| A | B |\n|---|---|\n| 1 | 2 |"),
+    ],
+)
+def test_ends_that_people_choose(prompt: str, text: str, asking: Asking, judge: Judge) -> None:
+    """The same signs where nothing is missing."""
+    assert judge(text, asking(prompt)).outcome is Outcome.PASSED
+
+
+def test_answers_without_content(asking: Asking, judge: Judge) -> None:
+    """Only the name of a turn, only emphasis, only one sign."""
+    assert judge("assistant", asking("Tell me a fact.")).reason is Reason.EMPTY
+    assert judge("**", asking("Tell me a fact.")).reason is Reason.EMPTY
+    assert only_one_sign(" " + "!" * ONE_SIGN)
+    assert not only_one_sign("-" * ONE_SIGN)
+    assert is_bare_label("model:")
+    assert not is_bare_label("a model")

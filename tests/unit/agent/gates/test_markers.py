@@ -83,3 +83,9 @@ def test_a_call_shown_as_text(asking: Asking, judge: Judge) -> None:
     text = '<tool_call>\n{"name": "search"}\n</tool_call>'
     assert judge(text, asking(tools=TOOLS)).reason is Reason.BROKEN_TOOL_CALL
     assert judge(text, asking()).outcome is Outcome.PASSED
+
+
+def test_channels_without_their_marks(asking: Asking, judge: Judge) -> None:
+    """Reasoning and answer glued together by the names of their channels."""
+    text = "analysisThe user asks for the capital. Simple.assistantfinalThe capital is Paris."
+    assert judge(text, asking("What is the capital of France?")).reason is Reason.SPECIAL_TOKENS

@@ -104,3 +104,35 @@ def test_escapes_in_short_literals_belong_to_a_program(
 ) -> None:
     """Answers of code models are not fenced, and name bytes in quotation marks."""
     assert judge(text, asking()).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("It‚Äôs called so ‚Äì and the baker‚Äôs oven makes it happen.", Reason.MOJIBAKE),
+        ("K├Âln liegt am Rhein und ist f├╝r den Dom ber├╝hmt.", Reason.MOJIBAKE),
+        (
+            "It&#39;s held, e.g. &quot;here&quot;, and it doesn&#39;t own it; you&#39;ll see.",
+            Reason.ESCAPED_TEXT,
+        ),
+        ("Tea%20is%20made%20from%20the%20leaves%20of%20a%20shrub.", Reason.ESCAPED_TEXT),
+    ],
+)
+def test_other_encodings(text: str, reason: Reason, asking: Asking, judge: Judge) -> None:
+    """Encodings of old systems, web entities and percent signs."""
+    assert judge(text, asking("Why is that?")).reason is reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tree:\nsrc\n├── a.py\n└── b.py",
+        "Das ist »weiß« und nicht grün, »heiß« und nicht kalt.",
+        "See https://example.org/?q=cr%20me%20a%20b%20c%20d%20e for more.",
+        "Use <b>bold</b> and write &quot; or &#39; or &amp; or &quot; as you like.",
+        "echo knows:\n\n\\n new line\n\n\\t tab\n\n\\f feed\n\n\\n again",
+    ],
+)
+def test_signs_with_a_meaning(text: str, asking: Asking, judge: Judge) -> None:
+    """Trees, German quotation marks, links, markup, and escapes that are spoken of."""
+    assert judge(text, asking("Tell me.")).outcome is Outcome.PASSED

@@ -1,13 +1,11 @@
-"""Stale sentences and doubled pieces."""
+"""Stale sentences."""
 
 from collections.abc import Callable
 from itertools import cycle, islice
 
-import pytest
-
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.prose import doubles, is_running, same
+from gatemesh_agent.gates.prose import is_running, same
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -49,48 +47,6 @@ def test_code_and_poems_are_no_prose(asking: Asking, judge: Judge) -> None:
     assert judge(rows, asking()).outcome is Outcome.PASSED
     assert is_running("the cat sat on the mat")
     assert not is_running("x = f(1); y = g(2)")
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_doubled_pieces(size: int, asking: Asking, judge: Judge) -> None:
-    """Each event of the stream came twice."""
-    words = [
-        "the",
-        "bridge",
-        "was",
-        "built",
-        "in",
-        "iron",
-        "and",
-        "stone",
-        "over",
-        "nine",
-        "years",
-        "and",
-        "it",
-        "carries",
-        "two",
-        "lanes",
-        "as",
-        "well",
-        "as",
-        "a",
-        "tram",
-        "across",
-        "our",
-        "river",
-    ]
-    groups = [words[at : at + size] for at in range(0, len(words) - size, size)]
-    text = " ".join(" ".join(group * 2) for group in groups)
-    judgement = judge(text, asking())
-    assert judgement.reason is Reason.DUPLICATED_PIECES
-
-
-def test_doubles_need_letters() -> None:
-    """Numbers and signs repeat without harm."""
-    assert doubles(["a", "a", "b", "b"], 1) == [("a",), ("b",)]
-    assert doubles(["a", "b", "a", "b"], 2) == [("a", "b")]
-    assert doubles(["1", "1", "|", "|"], 1) == []
 
 
 def test_same_share() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.repetition import (
+    LATE_START,
     LIMIT_CHARS,
     NEEDLE,
     LoopLimits,
@@ -106,6 +107,38 @@ def test_a_countdown_is_no_loop(asking: Asking, scanned: Scanned) -> None:
     assert scanned(" ".join(map(str, range(400, 0, -1))), Repetition(asking()).scan) is None
 
 
+def test_late_loops_have_less_room(asking: Asking) -> None:
+    """Behind varied text a loop of words, of data and of one word is seen sooner."""
+    limits = LoopLimits(asking())
+    for unit in ("and the water ", "the ", "x = f(1);\n"):
+        assert limits.chars(unit, start=LATE_START) < limits.chars(unit, start=LATE_START - 1)
+    sentence = "The loader looks for the module in every folder of the path. "
+    assert limits.chars(sentence, start=LATE_START) < 4 * len(sentence)
+
+
+def test_a_flood_from_the_first_character(asking: Asking, scanned: Scanned) -> None:
+    """An answer of nothing but one sign or number needs less than a run inside a text."""
+    assert scanned("!" * 32, Repetition(asking()).scan) is not None
+    assert scanned("0 " * 100, Repetition(asking()).scan) is not None
+    assert scanned("Wait" + "!" * 20 + " What?", Repetition(asking()).scan) is None
+
+
+def test_a_number_asks_for_things_and_not_for_one_sentence(
+    asking: Asking, scanned: Scanned
+) -> None:
+    """A number in the prompt excuses rows of data, not the same words over and over."""
+    prompt = asking("Is 97 a prime number?")
+    assert scanned("Wait, let me check that again. " * 20, Repetition(prompt).scan) is not None
+    assert scanned("0, 1, 0, 0, 1,\n" * 40, Repetition(prompt).scan) is None
+
+
+def test_stamped_rows_and_tables(asking: Asking, scanned: Scanned) -> None:
+    """A phrase behind a running time is a loop; the rule of a wide table is none."""
+    stamped = "".join(f"[{n // 60:02}:{n % 60:02}] Thank you.\n" for n in range(40))
+    assert scanned(stamped, Repetition(asking()).scan) is not None
+    assert scanned("| Name |\n| :" + "-" * 240 + ":|\n", Repetition(asking()).scan) is None
+
+
 def test_suspicion_rises_before_the_fault(asking: Asking, scanned: Scanned) -> None:
     """The agent sees a run while it is still allowed."""
     repetition = Repetition(asking())
@@ -120,6 +153,7 @@ def test_limits_grow_with_wishes(asking: Asking) -> None:
     plain = LoopLimits(asking()).chars("the lantern ")
     assert LoopLimits(asking("Write a song")).chars("the lantern ") == 2 * plain
     assert LoopLimits(asking("Repeat lantern forever")).chars("the lantern ") > 10 * plain
-    assert LoopLimits(asking()).chars("the lantern ", in_fence=True) == 2 * plain
+    digits = LoopLimits(asking()).chars("12, ")
+    assert LoopLimits(asking()).chars("12, ", in_fence=True) == 2 * digits
     assert LoopLimits(asking()).chars("等等，我再确认") < plain / 2
     assert LoopLimits(asking("Repeat it 500 times")).chars("\n") == LIMIT_CHARS[UnitKind.BREAK]

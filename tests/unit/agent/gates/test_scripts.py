@@ -6,7 +6,7 @@ import pytest
 
 from gatemesh_agent.gates.context import RequestContext, context_of
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.scripts import SWITCH_LETTERS, script_of, scripts_in, unfinished
+from gatemesh_agent.gates.scripts import SWITCH_LETTERS, is_plain, script_of, scripts_in, unfinished
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -111,3 +111,26 @@ def test_a_word_at_the_end_waits() -> None:
     assert unfinished("один дв") == 2
     assert unfinished("один ") == 0
     assert unfinished("word, ") == 0
+
+
+def test_a_plain_prompt_gets_its_own_script(asking: Asking, judge: Judge) -> None:
+    """Whole answers in another script are a switch where the prompt is plainly English."""
+    russian = "Ложитесь спать в одно и то же время. Не пейте кофе вечером и проветривайте комнату."
+    judgement = judge(russian, asking("Give me tips for better sleep."))
+    assert judgement.reason is Reason.LANGUAGE_SWITCH
+    assert judge(russian, asking("hi")).outcome is Outcome.PASSED
+    assert judge(russian, asking("Give me tips, in Russian.")).outcome is Outcome.PASSED
+    assert is_plain("Why do cats purr?")
+    assert not is_plain("Mera naam Ravi hai. Aap kaise hain?")
+    assert not is_plain("Why is it called борщ?")
+
+
+def test_strings_of_a_program_may_be_foreign(asking: Asking, judge: Judge) -> None:
+    """Names of months in a locale file are no switch; scripts inside words are."""
+    words = "январ_феврал_март_апрел_май_июн".replace("_", "', '")
+    code = f"module.exports = {{\n  months: ['{words}'],\n  days: ['{words}'],\n  size: 7,\n}};\n"
+    assert judge(code, asking("Show me the source of uz.js")).outcome is Outcome.PASSED
+    jumble = "function f(иватьсяx ünü gravel@Injectίζει ตัวceğinih unravelлага"
+    jumble += "PTRорех ropolisضع nisaตัวa zincلاalpha ndeлагаs mossทั้งb);\n"
+    jumble = "```js\n" + jumble * 3
+    assert judge(jumble, asking("Show me f."), "length").reason is Reason.SCRIPT_SALAD

@@ -72,3 +72,36 @@ def test_glued_prose_needs_the_mix_of_words() -> None:
     assert not is_glued_prose("a" * 90)
     assert not is_glued_prose("ACGT" * 25)
     assert not is_glued_prose("bcdfghjklmnpqrstvwxz" * 4)
+
+
+LETTERS = "w e s l e e p b e c a u s e t h e b r a i n n e e d s r e s t a n d g r o w s"
+HEX = "9f3ab27c51de08844fa7b3c9912e6d70" * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("A cow ,.;: ).( ,, ;;. (.,) :.; ,.( );,. ..;( ,)(. ;:, .(,; ).,; (:., ;,) .;:( ,.)", "s"),
+        ("It was 48219 00371 5520 9981 3 44721 8 90021 7745 120 33 9 58810 2214 7 66 9 1 80", "s"),
+        ("Turn it off " + "".join(chr(0x1F300 + 7 * n) for n in range(70)), "s"),
+        ("In short, " + LETTERS, "l"),
+        ("Osmosis is " + HEX[:110], "b"),
+    ],
+)
+def test_more_soups(text: str, reason: str, asking: Asking, judge: Judge) -> None:
+    """Stops, numbers, pictures, single letters, and hexadecimal digits of odd length."""
+    expected = {"s": Reason.SYMBOL_SOUP, "l": Reason.SPACING_LOST, "b": Reason.ENCODED_BLOB}
+    assert judge(text, asking("What is it?"), "length").reason is expected[reason]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The digest is " + HEX,
+        "The numbers are " + " ".join(map(str, range(1, 40))),
+        "a b c d e f g h i j k l m n o p q r s t u v w x y z",
+    ],
+)
+def test_rows_with_an_order(text: str, asking: Asking, judge: Judge) -> None:
+    """A digest, sorted numbers and the alphabet."""
+    assert judge(text, asking("What is it?"), "length").outcome is Outcome.PASSED

@@ -1,8 +1,11 @@
 """JSON and tool calls on demand."""
 
+from collections.abc import Callable
+
 import pytest
 
 from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.structure import (
     JSON_CHARS,
     Document,
@@ -10,9 +13,12 @@ from gatemesh_agent.gates.structure import (
     broken_json,
     written_call,
 )
-from gatemesh_common.messages import Reason
+from gatemesh_common.messages import Outcome, Reason
 
 TOOLS = {"search": ("q",)}
+
+Asking = Callable[..., RequestContext]
+Judge = Callable[..., Judgement]
 
 
 @pytest.mark.parametrize(
@@ -84,3 +90,14 @@ def test_the_document_is_kept_only_where_needed() -> None:
     wanted.feed("x" * JSON_CHARS)
     wanted.feed("x" * JSON_CHARS)
     assert wanted.text is None
+
+
+def test_a_schema_names_its_keys(asking: Asking, judge: Judge) -> None:
+    """JSON that lacks a required key is broken, and so is what only Python reads."""
+    schema = {"type": "object", "required": ["city", "year"]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    context = asking("Extract both.", response_format=form)
+    assert context.required_keys == ("city", "year")
+    assert judge('{"city": "Rome"}', context).reason is Reason.BROKEN_JSON
+    assert judge('{"city": "Rome", "year": NaN}', context).reason is Reason.BROKEN_JSON
+    assert judge('{"city": "Rome", "year": 1}', context).outcome is Outcome.PASSED

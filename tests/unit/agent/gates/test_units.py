@@ -3,7 +3,7 @@
 import pytest
 
 from gatemesh_agent.gates.repetition import LIMIT_CHARS
-from gatemesh_agent.gates.units import UnitKind, is_dense, is_prose, kind_of
+from gatemesh_agent.gates.units import UnitKind, is_dense, is_prose, is_wordy, kind_of
 
 
 def test_every_kind_has_a_limit() -> None:
@@ -60,3 +60,10 @@ def test_dense_scripts() -> None:
 def test_prose(text: str, expected: bool) -> None:  # noqa: FBT001
     """Sentences and data are told apart."""
     assert is_prose(text) is expected
+
+
+def test_few_words_are_words() -> None:
+    """A phrase is wordy, a row of data is not."""
+    assert is_wordy("and the water ")
+    assert not is_wordy("x = f(1);\n")
+    assert not is_wordy("12, 14, 15, ")

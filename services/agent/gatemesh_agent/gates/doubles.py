@@ -1,0 +1,81 @@
+"""Pieces of the stream that came twice: words, groups of words, or single characters."""
+
+from operator import eq
+
+import regex
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.topics import Topic
+from gatemesh_agent.gates.window import TextWindow
+from gatemesh_common.messages import Reason
+
+PASSAGE = 256
+PIECES = 14
+SHARE = 0.6
+DISTINCT_PIECES = 6
+USUAL_DISTINCT_SHARE = 0.72
+"""Texts of which so many pieces differ cannot hold that many doubles."""
+SIZES = (6, 5, 4, 3, 2, 1)
+STOPS = ",.;:!?"
+TAIL = 64
+TAIL_SHARE = 0.35
+TWICE_LETTERS = 32
+TWICE_SHARE = 0.85
+TWICE_KINDS = 8
+
+PIECE = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+TWICE = regex.compile(r"(\p{L})\1")
+
+
+def doubled_pieces(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find a passage in which each piece stands twice, as when stream events are sent twice."""
+    text = window.last(PASSAGE)
+    share = doubled_share(PIECE.findall(text))
+    if share < SHARE and not has_doubled_letters(text):
+        return None
+    if context.asks(Topic.REPEATING, Topic.PLAYFUL):
+        return None
+    start = window.end - len(text)
+    return Finding(Reason.DUPLICATED_PIECES, max(share, SHARE), SHARE, start, window.end)
+
+
+def doubled_share(pieces: list[str]) -> float:
+    """Return which share of the pieces belongs to groups that stand twice; 0 for a mere loop."""
+    if len(pieces) < PIECES or len(set(pieces)) > USUAL_DISTINCT_SHARE * len(pieces):
+        return 0.0
+    groups = doubled_groups(pieces)
+    words = {piece for group in groups for piece in group if piece.strip(STOPS).isalpha()}
+    if len(words) < DISTINCT_PIECES:
+        return 0.0
+    return 2 * sum(map(len, groups)) / len(pieces)
+
+
+def doubled_groups(pieces: list[str]) -> list[tuple[str, ...]]:
+    """Return the groups of pieces that are followed by themselves, the longest first."""
+    found = []
+    at = 0
+    while at < len(pieces):
+        size = next((count for count in SIZES if is_doubled(pieces, at, count)), 0)
+        if size:
+            found.append(tuple(pieces[at : at + size]))
+        at += 2 * size or 1
+    return found
+
+
+def is_doubled(pieces: list[str], at: int, size: int) -> bool:
+    """Return True where a group of pieces that holds a letter follows itself."""
+    group = pieces[at : at + size]
+    return group == pieces[at + size : at + 2 * size] and any(map(str.isalpha, "".join(group)))
+
+
+def has_doubled_letters(text: str) -> bool:
+    """Return True for a passage in which each character stands twice."""
+    tail = text[-TAIL:]
+    if sum(map(eq, tail, tail[1:])) < TAIL_SHARE * len(tail):
+        return False
+    letters = sum(map(str.isalpha, text))
+    twice = 2 * len(TWICE.findall(text))
+    return (
+        letters >= TWICE_LETTERS and twice >= TWICE_SHARE * letters and len(set(text)) > TWICE_KINDS
+    )

@@ -1,0 +1,50 @@
+"""Pieces of the stream that came twice."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gatemesh_agent.gates.context import RequestContext
+from gatemesh_agent.gates.doubles import doubled_groups, doubled_share, has_doubled_letters
+from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_common.messages import Outcome, Reason
+
+Asking = Callable[..., RequestContext]
+Judge = Callable[..., Judgement]
+
+TEXT = (
+    "the bridge was built in iron and stone over nine years and it carries two lanes as well"
+    " as a tram across our river"
+)
+WORDS = TEXT.split()
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2,), (3,), (3, 2, 3, 1, 4)])
+def test_doubled_pieces(sizes: tuple[int, ...], asking: Asking, judge: Judge) -> None:
+    """Each event of the stream came twice, of whatever size the events were."""
+    text: list[str] = []
+    at = number = 0
+    while at < len(WORDS):
+        group = WORDS[at : at + sizes[number % len(sizes)]]
+        text += group * 2
+        at += len(group)
+        number += 1
+    assert judge(" ".join(text), asking()).reason is Reason.DUPLICATED_PIECES
+    assert judge(" ".join(text), asking("Repeat each word.")).outcome is Outcome.PASSED
+
+
+def test_doubles_need_letters_and_variety() -> None:
+    """Numbers, signs and one word over and over are no doubles."""
+    assert doubled_groups(["a", "a", "b", "b"]) == [("a",), ("b",)]
+    assert doubled_groups(["a", "b", "a", "b"]) == [("a", "b")]
+    assert doubled_groups(["1", "1", "|", "|"]) == []
+    assert doubled_share(["false,"] * 40) == 0.0
+    assert doubled_share(WORDS) == 0.0
+
+
+def test_doubled_letters() -> None:
+    """Each character stands twice."""
+    text = "A lake is a body of water surrounded by land."
+    assert has_doubled_letters("".join(sign * 2 for sign in text))
+    assert not has_doubled_letters(text)
+    assert not has_doubled_letters("aabbccdd" * 20)

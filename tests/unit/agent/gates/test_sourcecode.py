@@ -1,0 +1,45 @@
+"""Programs and data are told from prose without a fence."""
+
+import inspect
+import json
+
+import pytest
+
+from gatemesh_agent.gates import sourcecode
+from gatemesh_agent.gates.sourcecode import is_source, reads_as_code
+from gatemesh_agent.gates.window import TextWindow
+
+PROSE = (
+    "The keeper climbed the stairs (all ninety of them) and lit the lamp. It had rained; the\n"
+    "glass was wet. He wrote in his book: two ships, one of them late.\n\nThen he slept."
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        inspect.getsource(sourcecode),
+        json.dumps({"names": ["a", "b"], "size": 3}, indent=1) * 3,
+        "function s(a){for(var i=0;i<a.length;i++){if(a[i]){return a[i]}}return null};s([1,2]);",
+    ],
+    ids=["python", "json", "minified"],
+)
+def test_code_is_seen(text: str) -> None:
+    """Lines of a program, of a data file, and one long line."""
+    assert is_source(text)
+
+
+def test_prose_is_no_code() -> None:
+    """Brackets and colons of running text do not make a program; nor does a scrap."""
+    assert not is_source(PROSE)
+    assert not is_source("x = 1;")
+    assert not is_source("")
+
+
+def test_a_fence_is_enough() -> None:
+    """What stands in a fence counts as code."""
+    window = TextWindow()
+    for _ in window.blocks("Here it is:\n```\nplain words\n"):
+        pass
+    window.rest()
+    assert reads_as_code(window)
