@@ -21,7 +21,7 @@ CALL_DEADLINE_S = 150
 LOOP_DEADLINE_S = 180.0
 INTERVAL_S = 0.5
 
-OURS = ("agent", "health_manager", "executor", "engines")
+OURS = ("agent", "health_manager", "executor", "shadow", "engines")
 LASTING = (*OURS, "rabbitmq", "postgres")
 ENGINES = ("engine-0", "engine-1", "engine-2")
 

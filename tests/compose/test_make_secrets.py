@@ -55,6 +55,7 @@ def test_only_the_maker_reads_all_of_them(tmp_path: Path) -> None:
         ("health_manager", {"broker", "database_owner"}),
         ("executor", {"broker", "supervisor"}),
         ("agent", {"broker", "fingerprint_key"}),
+        ("shadow", {"broker"}),
         ("engines", set()),
     ],
 )

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gatemesh_mesh import suite
+from gatemesh_mesh import models_env, suite
 from gatemesh_mesh.drills import FAULTS
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.foreground import (
@@ -164,6 +164,16 @@ def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:
         console.print(f"the real engine's tests are skipped: {error}", markup=False)
         return {suite.REAL_ENGINE_VARIABLE: error.reason}
     return {}
+
+
+@application.command()
+def models() -> None:
+    """Install the shadow's models (1.5 GB); `up`, `demo` and `test` use them from then on."""
+    console = Console()
+    folder = this_folder()
+    folder.create()
+    layout = models_env.ensure_installed(folder, sys.executable, ConsoleProgress(console))
+    console.print(f"The models are in {layout.venv}.", highlight=False, soft_wrap=True)
 
 
 @application.command()

@@ -70,10 +70,10 @@ def real_engine(
 ) -> Engine:
     """Return one vLLM server that follows its own drill file."""
     drill_file = folder.root / "drills" / f"{name}.json"
-    options = EngineOptions(
-        port, core, chaos_file=drill_file, plugin_socket=figures_socket(folder)
-    )
+    options = EngineOptions(port, core, chaos_file=drill_file, plugin_socket=figures_socket(folder))
     command = engine_command(layout, options)
     program = engine_program(folder, name, command.argv, command.environment)
     version = f"{MODEL_NAME}-vllm-{ENGINE_VERSION}"
-    return Engine(name, f"http://{LOOPBACK}:{port}", program, model_version=version)
+    return Engine(
+        name, f"http://{LOOPBACK}:{port}", program, model_version=version, is_simulated=False
+    )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatemesh_mesh import models_env
 from gatemesh_mesh.ports import LOOPBACK
 from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.state import StateFolder
@@ -14,10 +15,12 @@ MODEL_VERSION = "sim-1"
 ENGINE_GRACE_S = 60
 ENGINE_SHUTDOWN_S = 50
 """Below the grace: an engine ends its requests itself before it would be killed."""
-SERVICES = ("health_manager", "executor", "agent")
+SERVICES = ("health_manager", "executor", "agent", "shadow")
 """In the order in which they are started."""
 
-SERVICE_PORTS = ("agent", "agent_admin", "health_manager_admin", "executor_admin")
+SERVICE_PORTS = (
+    *("agent", "agent_admin", "health_manager_admin", "executor_admin", "shadow_admin"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Engine:
     program: ProgramSpec
     pool: str = POOL
     model_version: str = MODEL_VERSION
+    is_simulated: bool = True
+    """A simulated engine is fast; a real one on a few cores must be asked sparingly."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +119,14 @@ def engine_program(
 def service_programs(plan: StackPlan) -> list[ProgramSpec]:
     """Return our services as programs, in the order in which they are started."""
     environments = service_environment(plan)
+    python = dict.fromkeys(SERVICES, sys.executable)
+    if models_env.is_installed(plan.folder):
+        python["shadow"] = str(models_env.layout_of(plan.folder).python)
+        environments["shadow"] |= models_env.environment_of()
     return [
         ProgramSpec(
             name=service,
-            argv=(sys.executable, "-m", f"gatemesh_{service}"),
+            argv=(python[service], "-m", f"gatemesh_{service}"),
             log_file=plan.folder.logs / f"{service}.log",
             environment=environments[service],
             cwd=plan.folder.root,
@@ -159,8 +168,31 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
     }
     if (out := figures_target(plan.engines)) is not None:
         agent["GATEMESH_AGENT_PLUGIN_SOCKET"] = out
-    own = {"health_manager": manager, "executor": executor, "agent": agent}
+    own = {
+        "health_manager": manager,
+        "executor": executor,
+        "agent": agent,
+        "shadow": shadow_environment(plan),
+    }
     return {service: shared | settings for service, settings in own.items()}
+
+
+def shadow_environment(plan: StackPlan) -> dict[str, str]:
+    """Return the shadow's own settings."""
+    settings = {
+        "GATEMESH_SHADOW_ADMIN_PORT": str(plan.ports["shadow_admin"]),
+        "GATEMESH_SHADOW_STATE_DIR": str(plan.folder.root / "shadow"),
+    }
+    if all(engine.is_simulated for engine in plan.engines):
+        return settings
+    sparingly = {
+        "GATEMESH_SHADOW_AT_ONCE_PER_INSTANCE": "1",
+        "GATEMESH_SHADOW_PER_INSTANCE_PER_S": "0.5",
+        "GATEMESH_SHADOW_VERIFIER_PER_S": "0.2",
+        # Engines that know drills report processed figures.
+        "GATEMESH_SHADOW_OWN_LOGPROBS": "processed",
+    }
+    return settings | sparingly
 
 
 def figures_target(engines: Sequence[Engine]) -> str | None:

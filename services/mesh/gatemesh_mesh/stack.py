@@ -139,7 +139,7 @@ class Stack:
 
     def _start_services(self, plan: StackPlan) -> None:
         write_private(plan.instances_file, render_instances(plan.engines))
-        with self._progress.step("Starting health manager, executor and agent"):
+        with self._progress.step("Starting health manager, executor, agent and shadow"):
             self.supervision.add(service_programs(plan))
             for service in SERVICES:
                 self.supervision.start_program(service)

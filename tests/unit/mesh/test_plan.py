@@ -1,10 +1,12 @@
 """Every service gets the settings it needs, and engines keep their own stop rules."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gatemesh_mesh import models_env
 from gatemesh_mesh.plan import (
     SERVICE_PORTS,
     SERVICES,
@@ -15,7 +17,7 @@ from gatemesh_mesh.plan import (
     service_programs,
     simulated_engines,
 )
-from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.state import StateFolder, write_json
 
 
 @pytest.fixture
@@ -67,6 +69,29 @@ def test_a_dead_engine_stays_dead_and_a_dead_service_does_not(plan: StackPlan) -
     assert not any(engine.program.restarts for engine in plan.engines)
     assert all(engine.program.stop_wait_s == 60 for engine in plan.engines)
     assert all(program.restarts for program in service_programs(plan))
+
+
+def test_real_engines_are_asked_sparingly(plan: StackPlan) -> None:
+    """And their figures are known to be processed ones."""
+    assert "GATEMESH_SHADOW_OWN_LOGPROBS" not in service_environment(plan)["shadow"]
+    real = [replace(engine, is_simulated=False) for engine in plan.engines]
+    shadow = service_environment(replace(plan, engines=real))["shadow"]
+    assert shadow["GATEMESH_SHADOW_OWN_LOGPROBS"] == "processed"
+    assert float(shadow["GATEMESH_SHADOW_PER_INSTANCE_PER_S"]) < 5
+
+
+def test_the_shadow_runs_where_its_models_are(plan: StackPlan) -> None:
+    """Without them it runs like the others, and says so itself."""
+    programs = {one.name: one for one in service_programs(plan)}
+    assert programs["shadow"].argv[0] == programs["agent"].argv[0]
+    python = models_env.layout_of(plan.folder).python
+    python.parent.mkdir(parents=True)
+    python.touch()
+    write_json(models_env.layout_of(plan.folder).stamp, dict(models_env.wanted()))
+    programs = {one.name: one for one in service_programs(plan)}
+    assert programs["shadow"].argv[0] == str(python)
+    assert "PYTHONPATH" in programs["shadow"].environment
+    assert "PYTHONPATH" not in programs["agent"].environment
 
 
 def test_the_agent_listens_where_the_engines_send_figures(plan: StackPlan) -> None:
