@@ -161,7 +161,7 @@ def incidents(
 def verdicts(
     *,
     instance: OfInstance = None,
-    level: Annotated[str | None, typer.Option(help="Only of this gate, L1 to L5.")] = None,
+    level: Annotated[str | None, typer.Option(help="Only of this gate, L1 to L5 or LX.")] = None,
     outcome: Annotated[str | None, typer.Option(help="passed, failed or skipped.")] = None,
     limit: Limit = 50,
     json_form: JsonForm = False,
