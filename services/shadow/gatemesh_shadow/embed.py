@@ -42,6 +42,7 @@ class SentenceModel:
         path = embedding_model(self._setting)
         # A model by name comes from the local cache; a service must not fetch one by itself.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TQDM_DISABLE", "1")
         torch = importlib.import_module("torch")
         torch.set_num_threads(self._threads)
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -45,6 +45,7 @@ class VerifierModel:
                 f"{', '.join(needed)} are needed for the verifier; install gatemesh[models]"
             )
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TQDM_DISABLE", "1")
         torch = importlib.import_module("torch")
         torch.set_num_threads(self._threads)
         transformers = importlib.import_module("transformers")
