@@ -80,7 +80,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     async with open_session(settings) as session:
         upstream = Upstream(session, patience_of(settings))
         judging = Judging(reporter, utc_now, settings.vocab_size)
-        asker = Asker(upstream, judging, pace, suite.prefix, lambda _: 0)
+        asker = Asker(upstream, judging, pace, suite.turns, lambda _: 0)
         model = await asker.wait_ready(options.url, pace.health_s)
         if model is None:
             raise SystemExit(f"{options.url} is not ready")

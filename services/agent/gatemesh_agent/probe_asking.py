@@ -1,7 +1,7 @@
 """Asking one instance one probe, and reading what comes back."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.stripping import as_object, choices_of, loads
-from gatemesh_agent.suite import Answer, Asking, Way
+from gatemesh_agent.suite import Answer, Asking, Turn, Way
 from gatemesh_agent.upstream import Order, Upstream
 from gatemesh_common.messages import Reason
 
@@ -62,13 +62,13 @@ class Asker:
         upstream: Upstream,
         judging: Judging,
         pace: Pace,
-        prefix: str,
+        turns: Sequence[Turn],
         in_flight: Callable[[str], int],
     ) -> None:
         self._upstream = upstream
         self._judging = judging
         self._pace = pace
-        self._prefix = prefix
+        self._turns = turns
         self._in_flight = in_flight
 
     async def wait_ready(self, base_url: str, longest_s: float) -> str | None:
@@ -97,7 +97,7 @@ class Asker:
     async def _send(self, base_url: str, model: str, asking: Asking) -> tuple[bytes, int, bytes]:
         wishes = Wishes(self._pace.top_logprobs)
         while True:
-            body = request_body(model, asking, wishes, self._prefix)
+            body = request_body(model, asking, wishes, self._turns)
             status, reply = await self._exchange(base_url, chat_order(body, self._headers()))
             fewer = fewer_wishes(wishes, asking.way, status, reply)
             if fewer is None:
@@ -168,13 +168,13 @@ def fault_of(status: int, reply: bytes) -> str | None:
     return f"status {status}" if status else "no answer"
 
 
-def request_body(model: str, asking: Asking, wishes: Wishes, prefix: str = "") -> bytes:
+def request_body(model: str, asking: Asking, wishes: Wishes, turns: Sequence[Turn] = ()) -> bytes:
     """Return the chat request of an asking."""
     prompt = asking.prompt
-    text = prompt.text if asking.way is Way.PLAIN else f"{prefix.strip()}\n{prompt.text}"
+    before = () if asking.way is Way.PLAIN else turns
     body: dict[str, object] = {
         "model": model,
-        "messages": [{"role": "user", "content": text}],
+        "messages": [*conversation(before), {"role": "user", "content": prompt.text}],
         "max_tokens": prompt.max_tokens,
         "temperature": 0,
     }
@@ -187,6 +187,13 @@ def request_body(model: str, asking: Asking, wishes: Wishes, prefix: str = "") -
     if wishes.extras and asking.way is Way.FRESH:
         body["cache_salt"] = uuid4().hex
     return orjson.dumps(body)
+
+
+def conversation(turns: Sequence[Turn]) -> Iterator[dict[str, str]]:
+    """Return the messages of finished turns."""
+    for turn in turns:
+        yield {"role": "user", "content": turn.question}
+        yield {"role": "assistant", "content": turn.answer}
 
 
 def chat_order(body: bytes, headers: CIMultiDict[str]) -> Order:

@@ -113,7 +113,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         prober = Prober(
             desk=Desk(settings.id, settings.pool, sender.put, utc_now),
             suite=suite,
-            asker=Asker(upstream, judging, pace, suite.prefix, router.in_flight.__getitem__),
+            asker=Asker(upstream, judging, pace, suite.turns, router.in_flight.__getitem__),
             store=CalibrationStore(calibration_path(settings)),
             pace=pace,
         )

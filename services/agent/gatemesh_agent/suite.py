@@ -51,7 +51,7 @@ class Prompt(BaseModel):
     json_object: bool = False
     """True when the answer is asked for as a JSON object."""
     prefixed: bool = False
-    """True when it may be asked with the suite's prefix, fresh and cached."""
+    """True when it may be asked after the suite's conversation, fresh and cached."""
 
     @field_validator("expect")
     @classmethod
@@ -80,6 +80,15 @@ class Prompt(BaseModel):
         return self.code is not None and fits_code(answer, self.code.arguments, self.code.operator)
 
 
+class Turn(BaseModel):
+    """One question and answer of the conversation before a prompt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str
+    answer: str
+
+
 class ModelRule(BaseModel):
     """What a model must know: small models cannot answer everything when they are healthy."""
 
@@ -103,7 +112,8 @@ class Suite(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str = Field(min_length=1, max_length=50)
-    prefix: str = ""
+    turns: tuple[Turn, ...] = ()
+    """The conversation before prompts that are asked fresh and cached."""
     least_prompts: int = Field(default=8, ge=1)
     """A calibration that leaves fewer says nothing about an instance."""
     prompts: tuple[Prompt, ...] = Field(min_length=1)
@@ -133,9 +143,9 @@ class Way(StrEnum):
 
     PLAIN = "plain"
     FRESH = "fresh"
-    """After the prefix, with a salt of its own: nothing of it is in the engine's prefix cache."""
+    """After the conversation, with a salt of its own: nothing of it is in the prefix cache."""
     CACHED = "cached"
-    """After the prefix, as it was asked before."""
+    """After the conversation, as it was asked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,7 @@ def askings(suite: Suite, left_out: Collection[str], rng: Random) -> list[Asking
     asked = [prompt for prompt in suite.prompts if prompt.id not in left_out]
     plain = [Asking(prompt) for prompt in asked]
     rng.shuffle(plain)
-    fit = [prompt for prompt in asked if prompt.prefixed and suite.prefix]
+    fit = [prompt for prompt in asked if prompt.prefixed and suite.turns]
     paired = rng.sample(fit, min(PAIRS_PER_RUN, len(fit)))
     return [
         *plain,

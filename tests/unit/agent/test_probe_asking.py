@@ -15,15 +15,16 @@ from gatemesh_agent.probe_asking import (
     request_body,
     text_of,
 )
-from gatemesh_agent.suite import Asking, Prompt, Way
+from gatemesh_agent.suite import Asking, Prompt, Turn, Way
 
 NAN = b'{"error":{"message":"Out of range float values are not JSON compliant"}}'
+TURNS = (Turn(question="Well?", answer="Yes."),)
 PROMPT = Prompt(id="a", text="Hi", expect="x", max_tokens=9)
 
 
 def asked(asking: Asking, wishes: Wishes) -> dict[str, Any]:
     """Return the body of a request."""
-    body: dict[str, Any] = json.loads(request_body("m", asking, wishes, "\nBe good.\n"))
+    body: dict[str, Any] = json.loads(request_body("m", asking, wishes, TURNS))
     return body
 
 
@@ -54,7 +55,8 @@ def test_a_fresh_asking_has_a_salt_of_its_own() -> None:
     cached = asked(Asking(PROMPT, Way.CACHED), Wishes(0))
     assert one.pop("cache_salt") != other.pop("cache_salt")
     assert one == other == cached
-    assert cached["messages"][0]["content"] == "Be good.\nHi"
+    assert [one["content"] for one in cached["messages"]] == ["Well?", "Yes.", "Hi"]
+    assert [one["role"] for one in cached["messages"]] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize(
