@@ -8,6 +8,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from typing import NamedTuple, Protocol
 
@@ -37,6 +38,8 @@ RECENT_PROMPTS = 1024
 LIVES = 256
 COMMON_ANSWERS = 8
 """Answers of another life from which on its lean counts."""
+COMMON_LIVES = 17
+"""Lives asked, the latest first: more would make an answer's cost grow with the pool."""
 COMMON_WEIGHT = 1 / 16
 COMMON_FREE = 0.25
 COMMON_MOST = 2.0
@@ -205,7 +208,7 @@ class PoolDrift:
         since = self._answers - STALE_ANSWERS
         leans = [
             life.leans.get(metric, 0.0)
-            for life in self._lives.values()
+            for life in islice(reversed(self._lives.values()), COMMON_LIVES)
             if life is not apart and life.answers >= COMMON_ANSWERS and life.seen_at > since
         ]
         lean = median(leans) if leans else 0.0

@@ -61,8 +61,11 @@ class Figures:
         self._texts: list[str] = []
         self._script: str | None = None
 
-    def take(self, text: str, nll: float, entropy: float, top: float) -> None:
-        """Take one step: text, surprisal, entropy (nats), log probability of the likeliest."""
+    def take(self, text: str, nll: float, entropy: float, top: float) -> bool:
+        """Take one step: text, surprisal, entropy (nats), log probability of the likeliest.
+
+        Returns True when a window is the most surprising one so far.
+        """
         at = self.tokens
         if at < SCRIPT_STEPS:
             self._texts.append(text)
@@ -80,17 +83,22 @@ class Figures:
         self._entropy16 += entropy - entropies[slot]
         entropies[slot] = entropy
         self.tokens = at = at + 1
+        rose = False
         if at >= SHORT_WINDOW:
             if self._nll16 > self._high16:
-                self._high16, self.high16_end = self._nll16, at
-            self._high_entropy16 = max(self._high_entropy16, self._entropy16)
+                self._high16, self.high16_end, rose = self._nll16, at, True
+            if self._entropy16 > self._high_entropy16:  # noqa: PLR1730 (half the time of max)
+                self._high_entropy16 = self._entropy16
             if at >= LONG_WINDOW:
-                self._long()
+                return self._long() or rose
+        return rose
 
-    def _long(self) -> None:
-        if self._nll64 > self._high64:
-            self._high64, self.high64_end = self._nll64, self.tokens
+    def _long(self) -> bool:
         self._low64 = min(self._low64, self._nll64)
+        if self._nll64 <= self._high64:
+            return False
+        self._high64, self.high64_end = self._nll64, self.tokens
+        return True
 
     @property
     def high16(self) -> float:

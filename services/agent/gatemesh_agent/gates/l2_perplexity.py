@@ -61,13 +61,14 @@ class PerplexityGate:
     def follow(self, step: TokenStep, found: Measure) -> None:
         """Take in one step as L3 measured it."""
         figures = self.figures
-        figures.take(step.text, -(step.chosen_logprob or 0.0), found.lower, found.top)
+        rose = figures.take(step.text, -(step.chosen_logprob or 0.0), found.lower, found.top)
         at = figures.tokens
         if at < SCRIPT_STEPS or self._failure is not None:
             return
         if at == SCRIPT_STEPS:
             self._set_limits()
-        if figures.high16 > self._limit16 or figures.high64 > self._limit64:
+            rose = True
+        if rose and (figures.high16 > self._limit16 or figures.high64 > self._limit64):
             self._failure = self._window_spike()
 
     def feed_text(self, delta: str) -> None:
