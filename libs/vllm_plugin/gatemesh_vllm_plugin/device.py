@@ -6,8 +6,43 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+LOWEST = -80.0
+"""Log probability under which a token adds nothing; keeps masked tokens finite."""
+
 Fetch = Callable[[], list[list[float]]]
 """Returns the rows of a table; may wait for the device, so it is called off the engine's thread."""
+
+
+class HostBuffers:
+    """Tables of one row, used again and again: fresh memory costs more than the arithmetic."""
+
+    def __init__(self) -> None:
+        self._free: list[torch.Tensor] = []
+        self._shares: torch.Tensor | None = None
+
+    def softmax(self, logits: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Return log probabilities, until they are given back, and probabilities, until the next.
+
+        `logits`: float32[1, vocabulary] on the host.
+        """
+        import torch  # noqa: PLC0415
+
+        if self._shares is None or self._shares.shape != logits.shape:
+            self._free, self._shares = [], torch.empty(logits.shape, dtype=torch.float32)
+        table = self._free.pop() if self._free else torch.empty_like(self._shares)
+        logprobs = torch.log_softmax(logits, -1, out=table).clamp_min_(LOWEST)
+        return logprobs, torch.exp(logprobs, out=self._shares)
+
+    def give_back(self, logprobs: "torch.Tensor") -> None:
+        """Take a table back that nobody reads any more."""
+        if self._shares is not None and logprobs.shape == self._shares.shape:
+            self._free.append(logprobs)
+
+
+def softmax_on_device(logits: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Return log probabilities and probabilities; the device's allocator keeps its memory."""
+    logprobs = logits.log_softmax(-1).clamp_min_(LOWEST)
+    return logprobs, logprobs.exp()
 
 
 def index_of(numbers: Sequence[int], like: "torch.Tensor") -> "torch.Tensor":

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-LOWEST = -80.0
-"""Log probability under which a token adds nothing; keeps masked tokens finite."""
-
 
 @dataclass(frozen=True)
 class Figures:
@@ -42,17 +39,15 @@ class Measured(NamedTuple):
     """Entropy, top log probability, mean square; NaN and +inf counts where they were counted."""
 
 
-def measure(logits: "torch.Tensor") -> Measured:
-    """Measure every row; NaN where a row's logits give nothing.
+def measure(logits: "torch.Tensor", logprobs: "torch.Tensor", shares: "torch.Tensor") -> Measured:
+    """Measure every row, given its log probabilities and probabilities; `shares` is used up.
 
-    A row that holds NaN or +inf has no finite softmax, so rows need no count while all is well.
-    On a GPU they are counted always: to look first would mean to wait for it.
+    NaN where a row's logits give nothing. A row that holds NaN or +inf has no finite softmax, so
+    rows need no count while all is well. On a GPU they are counted always: to look first would
+    mean to wait for it.
     """
-    logprobs = logits.log_softmax(-1).clamp_min_(LOWEST)
-    shares = logprobs.exp()
-    parts = shares * logprobs
-    entropy = -parts.sum(-1)
-    square = (parts * logprobs).sum(-1)
+    entropy = -shares.mul_(logprobs).sum(-1)
+    square = shares.mul_(logprobs).sum(-1)
     columns: tuple[torch.Tensor, ...] = (entropy, logprobs.amax(-1), square)
     if logits.is_cuda or entropy.isnan().any():
         columns += (logits.isnan().sum(-1), logits.isposinf().sum(-1))

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gatemesh_vllm_plugin.device import Fetch, fetch, index_of
+from gatemesh_vllm_plugin.device import (
+    Fetch,
+    HostBuffers,
+    fetch,
+    index_of,
+    softmax_on_device,
+)
 from gatemesh_vllm_plugin.figures import choice_of, figures_of, look_up, measure
 from gatemesh_vllm_plugin.lines import choice_line, figures_line
 from gatemesh_vllm_plugin.watched import DueRow, StepName
@@ -38,17 +44,29 @@ class Measuring:
         self._put = put
         self._clock = clock
         self._held: list[Held] = []
+        self._buffers = HostBuffers()
 
     def take(self, logits: "torch.Tensor", due: Sequence[DueRow]) -> None:
         """Measure these rows of this step."""
         room = ROWS_HELD
-        for part in parts(due, ROWS_AT_ONCE):
-            found = measure(rows_of(logits, [row.row for row in part]))
+        for part in parts(due, ROWS_AT_ONCE if logits.is_cuda else 1):
+            rows = rows_of(logits, [row.row for row in part])
+            softmax = softmax_on_device if logits.is_cuda else self._buffers.softmax
+            found = measure(rows, *softmax(rows))
             names = [row.name for row in part]
             self._put(partial(told, names, fetch(found.columns), logits.shape[-1], self._clock()))
-            if room > 0:
-                self._held.append(Held(found.logprobs, part[:room]))
-                room -= len(part)
+            self._hold(Held(found.logprobs, part[: max(room, 0)]))
+            room -= len(part)
+
+    def _hold(self, held: Held) -> None:
+        if held.rows:
+            self._held.append(held)
+        else:
+            self._release(held)
+
+    def _release(self, held: Held) -> None:
+        if not held.logprobs.is_cuda:
+            self._buffers.give_back(held.logprobs)
 
     @property
     def held_rows(self) -> list[DueRow]:
@@ -62,6 +80,7 @@ class Measuring:
             if known:
                 chosen = [tokens[held.rows[at]] for at in known]
                 self._look_up(held, known, index_of(chosen, held.logprobs))
+            self._release(held)
 
     def settle_by_row(self, rows: Mapping[DueRow, int], input_ids: "torch.Tensor") -> None:
         """Look up tokens on the device: `rows` says where in `input_ids` each of them stands."""
@@ -70,6 +89,7 @@ class Measuring:
             if known:
                 where = index_of([rows[held.rows[at]] for at in known], held.logprobs)
                 self._look_up(held, known, input_ids.index_select(0, where).long())
+            self._release(held)
 
     def _take_held(self) -> list[Held]:
         held, self._held = self._held, []
@@ -87,9 +107,11 @@ def parts(due: Sequence[DueRow], size: int) -> Iterator[Sequence[DueRow]]:
 
 
 def rows_of(table: "torch.Tensor", rows: Sequence[int]) -> "torch.Tensor":
-    """Return these rows; the table itself where they are all of it."""
+    """Return these rows; no copy where they are all of the table, or one."""
     if list(rows) == list(range(table.shape[0])):
         return table
+    if len(rows) == 1:
+        return table[rows[0] : rows[0] + 1]
     return table.index_select(0, index_of(rows, table))
 
 

@@ -31,6 +31,14 @@ class Table:
     def __mul__(self, other: "Table") -> "Table":
         return self._zipped(other, lambda a, b: a * b)
 
+    def __getitem__(self, rows: slice) -> "Table":
+        return self._like(self.rows[rows])
+
+    def mul_(self, other: "Table") -> "Table":
+        """Multiply in place."""
+        self.rows = (self * other).rows
+        return self
+
     def __gt__(self, other: "Table") -> "Table":
         pairs = zip(self.rows, other.rows, strict=True)
         return self._like([[float(a > right[0]) for a in left] for left, right in pairs])
@@ -44,8 +52,9 @@ class Table:
         return self._like([_log_softmax(row) for row in self.rows])
 
     def clamp_min_(self, low: float) -> "Table":
-        """Nothing below `low`."""
-        return self.each(lambda value: max(value, low))
+        """Nothing below `low`, in place."""
+        self.rows = self.each(lambda value: max(value, low)).rows
+        return self
 
     def exp(self) -> "Table":
         """Exponentials."""
@@ -156,10 +165,20 @@ def use_torch_of_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.int64 = "int64"
     torch.tensor = lambda numbers, **_options: Column([float(number) for number in numbers])
     torch.stack = _stack
+    torch.float32 = "float32"
+    torch.empty_like = lambda table: Table([list(row) for row in table.rows])
+    torch.log_softmax = lambda table, _dimension, out: _into(table.log_softmax(-1), out)
+    torch.exp = lambda table, out: _into(table.exp(), out)
     torch.empty = lambda shape, **_options: Table([[0.0] * shape[1]] * shape[0])
     torch.cuda = SimpleNamespace(Event=Event)
     monkeypatch.setattr(Event, "waited", 0)
     monkeypatch.setitem(sys.modules, "torch", torch)
+
+
+def _into(found: Table, out: Table) -> Table:
+    assert out.shape == found.shape
+    out.rows = found.rows
+    return out
 
 
 def _stack(columns: list[Column], _dimension: int) -> Table:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from gatemesh_vllm_plugin.device import fetch, index_of
+from gatemesh_vllm_plugin.device import HostBuffers, fetch, index_of
 
 from .tensors import Column, Event, Table, use_torch_of_lists
 
@@ -46,3 +46,21 @@ def test_an_index_reaches_the_device_without_waiting() -> None:
 def test_an_index_on_the_host_stays_there() -> None:
     """There is nowhere to move it."""
     assert cast("Any", index_of([1], cast("Any", Table([[0.0]])))).moved == {}
+
+
+def test_memory_on_the_host_is_used_again() -> None:
+    """A table is free once it is given back; one that is held keeps its figures."""
+    buffers = HostBuffers()
+    first, second = cast("Any", Table([[1.0, 2.0]])), cast("Any", Table([[5.0, 1.0]]))
+    held, _ = buffers.softmax(first)
+    kept = list(held.tolist()[0])
+    other, shares = buffers.softmax(second)
+    assert held.tolist()[0] == kept
+    assert sum(shares.tolist()[0]) == pytest.approx(1.0)
+    buffers.give_back(other)
+    again, _ = buffers.softmax(first)
+    assert again is other
+    wider: Any = Table([[1.0, 2.0, 3.0]])
+    assert buffers.softmax(wider)[0].shape == (1, 3)
+    buffers.give_back(held)
+    assert buffers.softmax(wider)[0].shape == (1, 3)

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatemesh_vllm_plugin.device import softmax_on_device
 from gatemesh_vllm_plugin.figures import (
     Choice,
     Figures,
+    Measured,
     choice_of,
     figures_of,
     look_up,
@@ -19,9 +21,15 @@ from gatemesh_vllm_plugin.figures import (
 from .tensors import INF, NAN, Column, Table
 
 
+def measured_table(table: Table) -> Measured:
+    """Measure all rows of a table."""
+    logits: Any = table
+    return measure(logits, *softmax_on_device(logits))
+
+
 def measured(*rows: list[float], is_cuda: bool = False) -> list[Figures]:
     """Figures of a small batch."""
-    found = measure(cast("Any", Table(list(rows), is_cuda=is_cuda)))
+    found = measured_table(Table(list(rows), is_cuda=is_cuda))
     columns = [column.tolist() for column in found.columns]
     return [figures_of(row) for row in zip(*columns, strict=True)]
 
@@ -74,8 +82,8 @@ def test_only_masked_tokens_are_no_corruption() -> None:
 
 def test_a_healthy_batch_on_the_host_is_not_counted() -> None:
     """Two passes over the vocabulary are spared."""
-    assert len(measure(cast("Any", Table([[1.0, 2.0]]))).columns) == 3
-    assert len(measure(cast("Any", Table([[1.0, 2.0]], is_cuda=True))).columns) == 5
+    assert len(measured_table(Table([[1.0, 2.0]])).columns) == 3
+    assert len(measured_table(Table([[1.0, 2.0]], is_cuda=True)).columns) == 5
 
 
 @given(st.lists(st.floats(-30, 30), min_size=2, max_size=50))

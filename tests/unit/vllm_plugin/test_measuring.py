@@ -6,7 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from gatemesh_vllm_plugin.measuring import ROWS_AT_ONCE, ROWS_HELD, Measuring
+from gatemesh_vllm_plugin.measuring import (
+    ROWS_AT_ONCE,
+    ROWS_HELD,
+    Measuring,
+)
 from gatemesh_vllm_plugin.watched import DueRow, StepName, WatchedRequest
 
 from .tensors import Column, Table, use_torch_of_lists
@@ -32,9 +36,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
     return Made()
 
 
-def logits(rows: int) -> Any:
+def logits(rows: int, *, is_cuda: bool = False) -> Any:
     """Row n prefers token n."""
-    return Table([[9.0 if at == row else 0.0 for at in range(rows)] for row in range(rows)])
+    values = [[9.0 if at == row else 0.0 for at in range(rows)] for row in range(rows)]
+    return Table(values, is_cuda=is_cuda)
 
 
 def due(*rows: int, step: int = 0) -> list[DueRow]:
@@ -72,10 +77,14 @@ def test_tokens_are_found_on_the_device(made: Made) -> None:
     assert [line["rank"] for line in made.lines()] == [1, 1]
 
 
-def test_memory_is_bounded(made: Made) -> None:
+@pytest.mark.parametrize("is_cuda", [False, True])
+def test_memory_is_bounded(made: Made, *, is_cuda: bool) -> None:
     """Many rows are measured in parts, and few distributions are kept."""
-    count = ROWS_AT_ONCE + ROWS_HELD
-    made.measuring.take(logits(count), due(*range(count)))
-    assert len(made.jobs) == 2
+    size = ROWS_AT_ONCE if is_cuda else 1
+    count = size + ROWS_HELD
+    table = logits(count, is_cuda=is_cuda)
+    table.device = "cuda:0"
+    made.measuring.take(table, due(*range(count)))
+    assert len(made.jobs) == -(-count // size)
     assert len(made.lines()) == count
     assert len(made.measuring.held_rows) == ROWS_HELD
