@@ -65,7 +65,11 @@ def figures_of(row: Sequence[float]) -> Figures:
 def look_up(logprobs: "torch.Tensor", tokens: "torch.Tensor") -> tuple["torch.Tensor", ...]:
     """Return log probability and rank of one token per row; both are columns."""
     chosen = logprobs.gather(1, tokens.unsqueeze(1))
-    return chosen.squeeze(1), (logprobs > chosen).sum(-1)
+    column = chosen.squeeze(1)
+    if not logprobs.is_cuda and (column >= logprobs.amax(-1)).all():
+        # On the host a look is cheap, and counting is not.
+        return column, column.new_zeros(column.shape)
+    return column, (logprobs > chosen).sum(-1)
 
 
 def choice_of(row: Sequence[float]) -> Choice:

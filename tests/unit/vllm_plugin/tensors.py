@@ -107,6 +107,7 @@ class Column:
 
     def __init__(self, values: list[float], *, is_cuda: bool = False) -> None:
         self.values = values
+        self.shape = (len(values),)
         self.is_cuda = is_cuda
         self.moved: dict[str, Any] = {}
 
@@ -116,6 +117,17 @@ class Column:
     def isnan(self) -> "Column":
         """Where there is no number."""
         return Column([float(math.isnan(value)) for value in self.values])
+
+    def __ge__(self, other: "Column") -> "Column":
+        return Column([float(a >= b) for a, b in zip(self.values, other.values, strict=True)])
+
+    def all(self) -> bool:
+        """Whether none is 0."""
+        return all(self.values)
+
+    def new_zeros(self, shape: tuple[int]) -> "Column":
+        """As many zeros."""
+        return Column([0.0] * shape[0])
 
     def any(self) -> bool:
         """Whether any is not 0."""

@@ -99,9 +99,19 @@ def test_figures_are_those_of_the_definition(logits: list[float]) -> None:
     assert found.variance == pytest.approx(square - entropy**2, abs=1e-6)
 
 
-def test_a_choice_has_its_rank() -> None:
-    """0 is the likeliest token."""
-    table: Any = Table([[-0.5, -1.0, -3.0], [-3.0, -1.0, -0.5]])
-    columns = look_up(table, cast("Any", Column([1, 2])))
+@pytest.mark.parametrize("is_cuda", [False, True])
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([1, 2], [Choice(-1.0, 1), Choice(-0.5, 0)]),
+        ([0, 2], [Choice(-0.5, 0), Choice(-0.5, 0)]),
+    ],
+)
+def test_a_choice_has_its_rank(
+    tokens: list[float], expected: list[Choice], *, is_cuda: bool
+) -> None:
+    """0 is the likeliest token; where all are, nothing is counted on the host."""
+    table: Any = Table([[-0.5, -1.0, -3.0], [-3.0, -1.0, -0.5]], is_cuda=is_cuda)
+    columns = look_up(table, cast("Any", Column(tokens)))
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    assert [choice_of(row) for row in rows] == [Choice(-1.0, 1), Choice(-0.5, 0)]
+    assert [choice_of(row) for row in rows] == expected
