@@ -1,6 +1,7 @@
 """Probe tickets: a healthy engine passes the suite, a damaged one never does."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from aiohttp import web
 from tests.integration.agent.parts import Setup, engine, serving, settings_for, until
 
 from gatemesh_agent.routing import PoolView
+from gatemesh_agent.suite import load_suite
 from gatemesh_common.messages import (
     CheckLevel,
     InstanceState,
@@ -20,6 +22,7 @@ from gatemesh_common.messages import (
     RoutedInstance,
     Verdict,
 )
+from gatemesh_engine_sim.known import known_answer
 
 pytestmark = pytest.mark.integration
 
@@ -191,3 +194,61 @@ async def test_probes_bring_the_key_that_the_engine_asks_for(tmp_path: Path) -> 
         verdict = await probed(setup, address)
     assert verdict.outcome is not Outcome.SKIPPED
     assert verdict.details["passed"] > 0
+
+
+async def answer_by(request: web.Request, wrong: Callable[[dict[str, Any]], bool]) -> web.Response:
+    """Answer as a healthy engine would, or wrongly where it is said so."""
+    if request.method == "GET":
+        return web.json_response({"data": [{"id": "sim"}]})
+    body = await request.json()
+    question = body["messages"][-1]["content"]
+    known = '{"answer": 1}' if "response_format" in body else known_answer(question)
+    text = "I do not know." if wrong(body) else known
+    choice = {"index": 0, "message": {"content": text}, "finish_reason": "stop"}
+    return web.json_response({"choices": [choice]})
+
+
+async def test_a_spoilt_prefix_cache_shows(tmp_path: Path) -> None:
+    """Right when asked plainly and with a salt, wrong after a cached conversation."""
+
+    async def spoilt(request: web.Request) -> web.StreamResponse:
+        return await answer_by(
+            request, lambda body: len(body["messages"]) > 1 and "cache_salt" not in body
+        )
+
+    async with engine(spoilt) as address, serving(settings_for(tmp_path, {})) as setup:
+        verdict = await probed(setup, address)
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.details["failed"] == ["prefix-cache"]
+    assert verdict.details["prefix"]["pairs"] == 3
+    assert len(verdict.details["prefix"]["cached_wrong"]) == 3
+    assert verdict.score == 1.0
+
+
+async def test_an_engine_that_takes_no_unknown_field_is_judged(tmp_path: Path) -> None:
+    """Asked again without; only the fresh askings are left out."""
+
+    async def strict(request: web.Request) -> web.StreamResponse:
+        body = await request.json() if request.method == "POST" else {}
+        if {"priority", "cache_salt"} & body.keys():
+            return web.json_response({"error": {"message": "extra fields"}}, status=422)
+        return await answer_by(request, lambda _: False)
+
+    async with engine(strict) as address, serving(settings_for(tmp_path, {})) as setup:
+        verdict = await probed(setup, address)
+    assert verdict.outcome is Outcome.PASSED
+    assert verdict.details["prefix"]["pairs"] == 0
+
+
+async def test_a_full_queue_is_no_evidence(tmp_path: Path) -> None:
+    """Neither for nor against the instance."""
+
+    async def full(request: web.Request) -> web.StreamResponse:
+        if request.method == "POST":
+            return web.json_response({"error": {"message": "busy"}}, status=503)
+        return await answer_by(request, lambda _: False)
+
+    async with engine(full) as address, serving(settings_for(tmp_path, {})) as setup:
+        verdict = await probed(setup, address)
+    assert (verdict.outcome, verdict.reason) == (Outcome.SKIPPED, Reason.PROBES_REFUSED)
+    assert verdict.details["busy"] == len(load_suite(None).prompts) + 6
