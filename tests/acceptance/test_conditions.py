@@ -1,14 +1,16 @@
 """One test per rollback condition, and what must not trip one."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from tests.acceptance.fleet import Fleet, keep_asking, now, until
+from tests.acceptance.fleet import LOOP_DEADLINE_S, Fleet, keep_asking, now, until
 
-from gatemesh_common.messages import CheckLevel, Verdict
+from gatemesh_common.messages import CheckLevel, Reason, Verdict
 from gatemesh_mesh.drills import Drill, end_drill, start_drill
 
 pytestmark = pytest.mark.acceptance
@@ -106,11 +108,24 @@ async def test_one_bad_prompt_takes_nobody_out(fleet: Fleet) -> None:
     )
 
 
-async def test_a_proof_that_probes_refute_restarts_nobody(fleet: Fleet) -> None:
-    """One prompt that makes any engine emit NaN costs seconds of rotation and no restart."""
+async def test_a_poisonous_prompt_takes_nobody_out(fleet: Fleet) -> None:
+    """NaN on every engine is the request's fault: another engine was asked."""
     since = now()
-    status, body, _ = await fleet.ask("poisonous", headers={"X-Sim-Fault": "nan"})
-    assert status == 200, body
+    for turn in range(20):
+        status, body, _ = await fleet.ask(
+            "poisonous", stream=turn % 2 == 0, headers={"X-Sim-Fault": "nan"}
+        )
+        assert status == 200, body
+    await until(lambda: stored(fleet, since) >= 20, "twenty verdicts in SQL")
+    assert fleet.commands(since) == []
+    assert opened(fleet, since) == 0
+
+
+async def test_a_proof_that_probes_refute_restarts_nobody(fleet: Fleet) -> None:
+    """A proof that nobody else shares costs seconds of rotation and no restart."""
+    since = now()
+    proof = {"check_level": CheckLevel.L3, "reason": Reason.NAN_LOGITS, "hard": True}
+    await fleet.publish(alert("doubtful").model_copy(update=proof))
     await until(lambda: "eject" in fleet.commands(since), "ejected")
     await fleet.settled()
     assert "restart" not in fleet.commands(since)
@@ -118,6 +133,36 @@ async def test_a_proof_that_probes_refute_restarts_nobody(fleet: Fleet) -> None:
         "SELECT reason FROM incidents_v1 WHERE opened_at >= %(since)s", since=since
     )
     assert {incident["reason"] for incident in incidents} == {"refuted"}
+
+
+@pytest.mark.timeout(400)
+async def test_a_hung_engine_is_taken_out(fleet: Fleet) -> None:
+    """A stopped process keeps its connections; the watchdog misses its tokens."""
+    since, pid = now(), fleet.pid_of(VICTIM)
+    os.kill(pid, signal.SIGSTOP)
+    asking = [
+        asyncio.create_task(fleet.ask(f"question number {turn}", stream=True)) for turn in range(12)
+    ]
+    try:
+        await until(lambda: fleet.reached(VICTIM, "ejected", since), "ejected", LOOP_DEADLINE_S)
+    finally:
+        # The executor would do so after the grace: a stopped process heeds nothing else.
+        os.kill(pid, signal.SIGKILL)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    [verdict] = fleet.rows(
+        """SELECT instance_id, hard FROM verdicts_v1
+        WHERE reason = 'stalled' AND received_at >= %(since)s""",
+        since=since,
+    )
+    assert verdict == {"instance_id": VICTIM, "hard": True}
+
+
+def opened(fleet: Fleet, since: datetime) -> int:
+    """Count the incidents since a moment."""
+    query = "SELECT count(*) FROM incidents_v1 WHERE opened_at >= %(since)s"
+    return fleet.count(query, since=since)
 
 
 def alert(request_id: str) -> Verdict:

@@ -30,7 +30,7 @@ from gatemesh_agent.routing_store import load_table
 from gatemesh_agent.sending import Sender
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.spool import Spool
-from gatemesh_agent.suite import load_suite
+from gatemesh_agent.suite import Suite, load_suite
 from gatemesh_agent.telemetry import Telemetry
 from gatemesh_agent.upstream import Upstream, open_session, patience_of
 from gatemesh_common.clock import utc_now
@@ -94,8 +94,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         judging = Judging(reporter, utc_now, insight.vocabulary.size, plugs, baselines)
         judging.watcher = insight.exact
         # Samples have a connection of their own: a slow one must not hold up verdicts.
-        own = Publisher(settings.amqp_url, APP_ID, SAMPLE_DEADLINE_S)
-        await stack.enter_async_context(own)
+        own = await stack.enter_async_context(sample_publisher(settings))
         guarding = build_guarding(
             settings,
             router=router,
@@ -109,14 +108,10 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         stack.push_async_callback(guarding.stop)
         insight.open()
         stack.push_async_callback(insight.stop)
+        desk = Desk(settings.id, settings.pool, sender.put, utc_now)
         pace = probe_pace(settings)
-        prober = Prober(
-            desk=Desk(settings.id, settings.pool, sender.put, utc_now),
-            suite=suite,
-            asker=Asker(upstream, judging, pace, suite.turns, router.in_flight.__getitem__),
-            store=CalibrationStore(calibration_path(settings)),
-            pace=pace,
-        )
+        asker = Asker(upstream, judging, pace, suite.turns, router.in_flight.__getitem__)
+        prober = build_prober(settings, suite, desk, asker)
         stack.push_async_callback(prober.stop)
         yield Agent(
             settings=settings,
@@ -130,6 +125,22 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             baseline_feed=BaselineFeed(settings.pool, baselines),
             proxy=build_proxy(settings, router, upstream, guarding, reporter),
         )
+
+
+def sample_publisher(settings: AgentSettings) -> Publisher:
+    """Return what sends samples."""
+    return Publisher(settings.amqp_url, APP_ID, SAMPLE_DEADLINE_S)
+
+
+def build_prober(settings: AgentSettings, suite: Suite, desk: Desk, asker: Asker) -> Prober:
+    """Return what works off probe tickets."""
+    return Prober(
+        desk=desk,
+        suite=suite,
+        asker=asker,
+        store=CalibrationStore(calibration_path(settings)),
+        pace=probe_pace(settings),
+    )
 
 
 def probe_pace(settings: AgentSettings) -> Pace:
