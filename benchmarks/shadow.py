@@ -64,13 +64,10 @@ class Recorded:
 def read_corpus(folder: Path, each: int) -> Iterator[Recorded]:
     """The recorded answers with token ids, at most so many per variant and way of decoding."""
     for path in sorted(folder.glob("*.jsonl.gz")):
-        taken: dict[Decoding, int] = defaultdict(int)
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                found = recorded_of(json.loads(line))
-                if found and taken[found.decoding] < each:
-                    taken[found.decoding] += 1
-                    yield found
+        lines = gzip.decompress(path.read_bytes()).splitlines()
+        read = [found for line in lines if (found := recorded_of(json.loads(line)))]
+        for decoding in (Decoding.GREEDY, Decoding.SAMPLED):
+            yield from [one for one in read if one.decoding is decoding][:each]
 
 
 def recorded_of(row: Mapping[str, Any]) -> Recorded | None:

@@ -190,14 +190,17 @@ class ShadowProcess:
     async def until_page(self, path: str, condition: Callable[[int, str], bool]) -> str:
         """Return a page as soon as it says what is awaited."""
         async with asyncio.timeout(DEADLINE_S):
-            while True:
-                try:
-                    status, text = await self.page(path)
-                    if condition(status, text):
-                        return text
-                except aiohttp.ClientError:
-                    assert self.process.poll() is None, "the shadow ended"
+            while not condition(*(found := await self._page_or_nothing(path))):
                 await asyncio.sleep(0.05)
+        return found[1]
+
+    async def _page_or_nothing(self, path: str) -> tuple[int, str]:
+        """A page; nothing while nobody listens yet."""
+        try:
+            return await self.page(path)
+        except aiohttp.ClientError:
+            assert self.process.poll() is None, "the shadow ended"
+            return 0, ""
 
     async def ready(self) -> None:
         """Return when it is ready, which takes a routing table."""
