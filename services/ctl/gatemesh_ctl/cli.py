@@ -70,6 +70,7 @@ COMMAND_COLUMNS = (
 TIMELINE_COLUMNS = ("at", "instance_id", "incarnation", "kind", "what", "detail")
 LETTER_COLUMNS = ("message_id", "type", "queue", "reason", "timestamp")
 POOL_COLUMNS = ("pool", "instances", "in_rotation", "paused", "states")
+TRAFFIC_COLUMNS = ("pool", "requests", "tokens", "unguarded")
 QUEUE_COLUMNS = ("queue", "messages", "consumers")
 
 
@@ -109,6 +110,7 @@ def status(*, json_form: JsonForm = False) -> None:
     try:
         with Store(found.database()) as store:
             parts["pools"] = pool_rows(store.instances())
+            parts["traffic"] = store.traffic()
             parts["incidents"] = store.newest(views.INCIDENTS, 100, status="open")
             parts["incidents"] += store.newest(views.INCIDENTS, 100, status="held")
     except CtlError as error:
@@ -298,6 +300,7 @@ def show_status(parts: dict[str, list[Row]], faults: list[str], *, json_form: bo
         return
     columns = (
         ("pools", POOL_COLUMNS),
+        ("traffic", TRAFFIC_COLUMNS),
         ("incidents", INCIDENT_COLUMNS),
         ("queues", QUEUE_COLUMNS),
     )
@@ -305,7 +308,7 @@ def show_status(parts: dict[str, list[Row]], faults: list[str], *, json_form: bo
         if parts.get(name):
             console().print(table_of(parts[name], shown))
             console().print()
-    for line in remarks(parts.get("queues", [])):
+    for line in (*remarks(parts.get("queues", [])), *unguarded_in(parts.get("traffic", []))):
         console().print(line, markup=False)
 
 
@@ -320,6 +323,16 @@ def remarks(queues: list[Row]) -> list[str]:
             service = row["queue"].partition(".")[0]
             lines.append(f"nobody reads {row['queue']}: is the {service} running?")
     return lines
+
+
+def unguarded_in(traffic: list[Row]) -> list[str]:
+    """Return a line for each pool some of whose answers no gate looked at."""
+    return [
+        f"pool {row['pool']}: {row['unguarded']} of {row['requests']} answers within an hour "
+        "passed unguarded (docs/agent.md: what is guarded)"
+        for row in traffic
+        if row["unguarded"]
+    ]
 
 
 def show_sent(message: ActionRequest, *, json_form: bool) -> None:

@@ -42,6 +42,9 @@ VERDICTS = "verdicts_v1"
 COMMANDS = "commands_v1"
 REQUESTS = "requests_v1"
 TIMELINE = "timeline_v1"
+TRAFFIC = "traffic_v1"
+TRAFFIC_SPAN = timedelta(hours=1)
+"""What is summed up as the present traffic."""
 
 ORDERS = {
     HEALTH: ("pool", "instance_id"),
@@ -93,6 +96,16 @@ class Store:
     def instances(self, **equals: object) -> list[Row]:
         """Return instances by pool and name."""
         return self._run(_selection(HEALTH, equals, descending=False))
+
+    def traffic(self) -> list[Row]:
+        """Return what each pool answered within the last hour, and what no gate looked at."""
+        counts = ("requests", "tokens", "unguarded")
+        pool: ColumnClause[str] = column("pool")
+        ended_at: ColumnClause[datetime] = column("window_end")
+        sums = [func.sum(column(name)).label(name) for name in counts]
+        recent = ended_at > func.now() - TRAFFIC_SPAN
+        query = select(pool, *sums).select_from(table(TRAFFIC)).where(recent)
+        return self._run(query.group_by(pool).order_by(pool))
 
     def instance(self, instance_id: str) -> Row:
         """Return one instance.

@@ -8,7 +8,7 @@ import pytest
 from aio_pika import DeliveryMode, Message
 
 from gatemesh_common.broker import DEAD_LETTERS, REQUESTS, declare_topology
-from gatemesh_common.messages import DEAD, ActionRequest, CheckLevel, Verdict
+from gatemesh_common.messages import DEAD, ActionRequest, CheckLevel, TelemetryWindow, Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_ctl.asking import send_request
 from gatemesh_ctl.errors import UnreachableError
@@ -183,3 +183,30 @@ async def test_a_request_that_the_broker_does_not_confirm_is_told() -> None:
     with pytest.raises(UnreachableError, match="GATEMESH_AMQP_URL") as caught:
         await send_request("amqp://u:secret@127.0.0.1:1/", request)
     assert "secret" not in str(caught.value)
+
+
+async def test_unguarded_traffic_is_shown(ctl: CommandLine, executor: ObedientExecutor) -> None:
+    """Summed up over instances and agents, with a line that a person cannot miss."""
+    now = datetime.now(UTC)
+    for agent in ("agent-0", "agent-1"):
+        window = TelemetryWindow(
+            timestamp=now,
+            pool=POOL,
+            instance_id="engine-0",
+            agent_id=agent,
+            incarnation=1,
+            window_start=now,
+            window_end=now,
+            requests=10,
+            tokens=200,
+            unguarded=2,
+        )
+        await executor.publisher.publish(window)
+    expected = [{"pool": POOL, "requests": 20, "tokens": 400, "unguarded": 4}]
+    async with asyncio.timeout(40):
+        while True:
+            if (await ctl.call("status", "--json")).json.get("traffic") == expected:
+                break
+            await asyncio.sleep(0.1)
+    shown = await ctl.call("status")
+    assert f"pool {POOL}: 4 of 20 answers within an hour passed unguarded" in shown.out

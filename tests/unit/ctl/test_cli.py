@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from gatemesh_ctl import cli
 from gatemesh_ctl.queues import QueueState
+from gatemesh_ctl.store import Row
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +89,13 @@ def test_what_needs_a_person_is_said() -> None:
         "nobody reads executor.commands: is the executor running?",
         "2 dead letters: gatemesh-ctl dead-letters",
     ]
+
+
+def test_unguarded_answers_are_told() -> None:
+    """Per pool, and only where there are any."""
+    rows: list[Row] = [
+        {"pool": "chat", "requests": 40, "tokens": 900, "unguarded": 3},
+        {"pool": "code", "requests": 5, "tokens": 50, "unguarded": 0},
+    ]
+    [line] = cli.unguarded_in(rows)
+    assert line.startswith("pool chat: 3 of 40 answers within an hour passed unguarded")
