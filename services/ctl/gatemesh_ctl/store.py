@@ -8,6 +8,7 @@ from typing import Any, Self
 from sqlalchemy import (
     ColumnClause,
     ColumnElement,
+    Label,
     Select,
     and_,
     column,
@@ -102,7 +103,7 @@ class Store:
         counts = ("requests", "tokens", "unguarded")
         pool: ColumnClause[str] = column("pool")
         ended_at: ColumnClause[datetime] = column("window_end")
-        sums = [func.sum(column(name)).label(name) for name in counts]
+        sums: list[Label[Any]] = [func.sum(column(name)).label(name) for name in counts]
         recent = ended_at > func.now() - TRAFFIC_SPAN
         query = select(pool, *sums).select_from(table(TRAFFIC)).where(recent)
         return self._run(query.group_by(pool).order_by(pool))
