@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 
 APP_ID = "shadow"
 SAVE_EVERY_S = 30.0
+ROUTING_SILENCE_S = 30.0
+"""The manager repeats its tables every 2 s; after so long a silence they may be wrong."""
 
 
 def build_replicas(settings: ShadowSettings, fleet: Fleet, client: ReplicaClient) -> Replicas:
@@ -123,6 +125,7 @@ async def run(settings: ShadowSettings, store: LimitsStore, readiness: Readiness
         await first_to_end(
             calibration.run() if settings.calibrate else asyncio.Event().wait(),
             save_now_and_then(store),
+            watch_routing(fleet, readiness),
             consume(settings, publisher, judge, fleet, readiness),
         )
 
@@ -132,6 +135,14 @@ async def save_now_and_then(store: LimitsStore) -> None:
     while True:
         await asyncio.sleep(SAVE_EVERY_S)
         await asyncio.to_thread(store.save)
+
+
+async def watch_routing(fleet: Fleet, readiness: Readiness) -> None:
+    """Say when no table has come for long, for ever."""
+    while True:
+        silence_s = time.monotonic() - fleet.heard_s
+        readiness.set("routing", met=silence_s < ROUTING_SILENCE_S)
+        await asyncio.sleep(0.5)
 
 
 async def consume(
@@ -145,8 +156,7 @@ async def consume(
     await declare_when_up(publisher)
 
     def hear(table: RoutingTable) -> None:
-        fleet.hear(table)
-        readiness.set("routing", met=True)
+        fleet.hear(table, time.monotonic())
 
     async def start() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)

@@ -11,9 +11,12 @@ class Fleet:
     """The newest routing table of every pool."""
 
     _tables: dict[str, RoutingTable] = field(default_factory=dict)
+    heard_s: float = float("-inf")
+    """When the last table came, by the caller's clock."""
 
-    def hear(self, table: RoutingTable) -> bool:
+    def hear(self, table: RoutingTable, now_s: float = 0.0) -> bool:
         """Take in a table; False for one older than what is known."""
+        self.heard_s = now_s
         known = self._tables.get(table.pool)
         if known is not None and known.version > table.version:
             return False

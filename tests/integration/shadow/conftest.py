@@ -190,7 +190,7 @@ class ShadowProcess:
     async def until_page(self, path: str, condition: Callable[[int, str], bool]) -> str:
         """Return a page as soon as it says what is awaited."""
         async with asyncio.timeout(DEADLINE_S):
-            while not condition(*(found := await self._page_or_nothing(path))):
+            while not condition(*(found := await self._page_or_nothing(path))):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         return found[1]
 

@@ -40,8 +40,10 @@ def test_an_unknown_pool_has_no_judges() -> None:
 def test_older_tables_are_ignored() -> None:
     """Messages may overtake each other."""
     fleet = Fleet()
-    assert fleet.hear(table(instance("engine-2"), version=5))
-    assert not fleet.hear(table(version=4))
+    assert fleet.heard_s == float("-inf")
+    assert fleet.hear(table(instance("engine-2"), version=5), 7.0)
+    assert not fleet.hear(table(version=4), 9.0)
+    assert fleet.heard_s == 9.0
     assert names(fleet.healthy("default")) == ["engine-2"]
     assert fleet.pools == ("default",)
 
