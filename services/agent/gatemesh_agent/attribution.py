@@ -1,7 +1,7 @@
 """Whose fault a failure is: what is known of the same request at other instances. Pure."""
 
 import hashlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -15,6 +15,7 @@ from gatemesh_agent.requests import Asked, Route
 from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Verdict
 
+MINUTE_S = 60.0
 MOST_REQUESTS = 1000
 """Requests whose findings are remembered."""
 WHOLE = 2**31
@@ -200,11 +201,17 @@ class TryBudget:
         self._at_once = at_once
         self._per_minute = per_minute
         self._running = 0
-        self._begun: list[float] = []
+        self._begun: deque[float] = deque()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while as many run as may at once: one of them will end."""
+        return 0 < self._at_once <= self._running
 
     def take(self, now_s: float) -> bool:
         """Return True and count a try when there is room for it."""
-        self._begun = [at for at in self._begun if now_s - at < 60.0]  # noqa: PLR2004
+        while self._begun and now_s - self._begun[0] >= MINUTE_S:
+            self._begun.popleft()
         if self._running >= self._at_once or len(self._begun) >= self._per_minute:
             return False
         self._running += 1

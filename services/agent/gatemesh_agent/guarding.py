@@ -38,6 +38,7 @@ class Guarding:
     sampling: Sampling
     samples: SampleSender
     stalls: StallWatch
+    reporter: Reporter
 
     async def stop(self) -> None:
         """Let go what is withheld, and drop what is under way."""
@@ -92,7 +93,7 @@ def build_guarding(
         is_out=router.is_out,
         threshold_s=settings.stall_s,
     )
-    return Guarding(guard, opinions, sampling, samples, stalls)
+    return Guarding(guard, opinions, sampling, samples, stalls, reporter)
 
 
 def attribution_terms(settings: AgentSettings) -> Terms:

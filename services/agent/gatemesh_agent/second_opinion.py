@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +38,7 @@ OK = 200
 BAD_REQUEST = 400
 CUT_BY_LIMIT = "length"
 LARGEST_ANSWER_BYTES = 8 * 2**20
+MOST_QUEUED = 1000
 HEAD_START_S = 0.3
 """Time that the client's own retry gets before somebody else is asked, too."""
 
@@ -52,7 +54,7 @@ class Terms:
     per_minute: int = 60
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Pending:
     """One verdict that is withheld until it is known whose fault it is."""
 
@@ -86,6 +88,8 @@ class SecondOpinions:
         self._docket = Docket()
         self._pending: dict[str, list[Pending]] = {}
         self._tries: dict[str, asyncio.Task[None]] = {}
+        self._queue: deque[Pending] = deque(maxlen=MOST_QUEUED)
+        """Those for which there was no room yet; in time there may be."""
 
     def accuse(self, accusation: Accusation) -> None:
         """Take in a failure; its verdict goes out as soon as it is known whose fault it is."""
@@ -163,6 +167,9 @@ class SecondOpinions:
         """Ask another instance, unless one is being asked the same already."""
         if pending.key in self._tries or pending.tried:
             return
+        if self._budget.is_busy:
+            self._queue.append(pending)
+            return
         pending.tried = True
         life = pending.accusation.life
         now_s = time.monotonic()
@@ -200,6 +207,14 @@ class SecondOpinions:
                 self._give_up(left, outcome)
             else:
                 self._try(left)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Begin the tries for which there is room now."""
+        while self._queue and not self._budget.is_busy:
+            queued = self._queue.popleft()
+            if queued in self._pending.get(queued.key, ()):
+                self._try(queued)
 
     async def _ask(self, pending: Pending, witness: RoutedInstance, order: Order) -> str:
         """Return in a word how the other instance did."""
@@ -220,13 +235,10 @@ class SecondOpinions:
         return told.finding.name.lower()
 
     async def _exchange(self, witness: RoutedInstance, order: Order) -> tuple[int, bytes]:
-        self._router.enter(witness.instance_id)
-        try:
-            async with self._upstream.ask(witness.base_url, order) as reply:
-                body, complete = await reply.whole(await reply.first(), LARGEST_ANSWER_BYTES)
-                return (reply.status, body) if complete else (0, b"")
-        finally:
-            self._router.leave(witness.instance_id)
+        # Not counted as load: that would send the clients to the accused.
+        async with self._upstream.ask(witness.base_url, order) as reply:
+            body, complete = await reply.whole(await reply.first(), LARGEST_ANSWER_BYTES)
+            return (reply.status, body) if complete else (0, b"")
 
     def _judge(
         self, accusation: Accusation, order: Order, wish: Wish, status: int, body: bytes

@@ -50,10 +50,11 @@ class Note:
 def note_of(first: Transcript, prompt: str, now_s: float) -> Note:
     """Return what is remembered of an answer."""
     tokens = max(first.steps, first.events)
+    figures = first.range_nats() if first.steps >= EQUAL_TOKENS else None
     equal = (
-        first.steps >= EQUAL_TOKENS
-        and 0.0 <= first.highest - first.lowest <= EQUAL_SPREAD
-        and first.highest <= EQUAL_BELOW
+        figures is not None
+        and figures[1] - figures[0] <= EQUAL_SPREAD
+        and figures[1] <= EQUAL_BELOW
     )
     long = tokens >= LONG_TOKENS
     return Note(

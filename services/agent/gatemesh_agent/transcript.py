@@ -23,9 +23,6 @@ class Transcript:
     events: int = 0
     """Readings that brought text or steps."""
     other_output: bool = False
-    lowest: float = 0.0
-    """Least log probability of a token that was taken."""
-    highest: float = float("-inf")
     suspicion: float = 0.0
     """How far the text came on its way to a loop; beyond 1 it was one."""
     finish_reason: str | None = None
@@ -33,21 +30,20 @@ class Transcript:
 
     def take(self, reading: Reading) -> None:
         """Take in what one event or answer holds of the choice."""
-        self.other_output |= reading.other_output or bool(reading.calls)
-        self.events += bool(reading.text or reading.steps)
-        if reading.text:
-            self.chars += len(reading.text)
+        text, steps = reading.text, reading.steps
+        if reading.other_output or reading.calls:
+            self.other_output = True
+        if text:
+            self.chars += len(text)
             if self.chars <= MOST_CHARS:
-                self.pieces.append(reading.text)
-        for step in reading.steps:
-            self.steps += 1
-            logprob = step.chosen_logprob
-            if logprob is not None:
-                self.lowest = min(self.lowest, logprob)
-                self.highest = max(self.highest, logprob)
-            if self.steps <= MOST_TOKENS:
+                self.pieces.append(text)
+        if text or steps:
+            self.events += 1
+        self.steps += len(steps)
+        if self.steps <= MOST_TOKENS:
+            for step in steps:
                 self.token_ids.append(step.token_id)
-                self.logprobs.append(logprob)
+                self.logprobs.append(step.chosen_logprob)
 
     def end(self, finish_reason: str, calls: CallParts) -> None:
         """Take in how it ended, once."""
@@ -68,6 +64,11 @@ class Transcript:
     def text(self) -> str:
         """The text, as far as it was kept."""
         return "".join(self.pieces)
+
+    def range_nats(self) -> tuple[float, float] | None:
+        """Return least and greatest log probability of the tokens; None when none is known."""
+        known = [each for each in self.logprobs if each is not None]
+        return (min(known), max(known)) if known else None
 
     def known_ids(self) -> tuple[int, ...] | None:
         """Return the token ids; None unless all are known."""

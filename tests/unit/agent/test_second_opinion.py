@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -156,6 +157,21 @@ async def test_waiting_ends(terms: dict[str, Any], how: str) -> None:
     assert isinstance(verdict, Verdict)
     assert verdict.details["attributed_by"] == how
     await bench.opinions.stop()
+
+
+async def test_tries_take_turns() -> None:
+    """What finds no room waits for it, as long as its verdict may wait."""
+    engines = Engines()
+    bench = Bench(engines, at_once=1)
+    asked = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"Say ho"}]}')
+    other = ClientRequest(asked, Origin("R2"), ORDER)
+    bench.opinions.accuse(accusation())
+    bench.opinions.accuse(replace(accusation(), request=other))
+    await asyncio.sleep(0)
+    assert engines.asked == 1
+    engines.may_answer.set()
+    assert await bench.rulings() == [Attribution.INSTANCE] * 2
+    assert engines.asked == 2
 
 
 async def test_stopping_lets_everything_go() -> None:

@@ -18,7 +18,7 @@ def test_text_tokens_and_figures_are_kept_in_order() -> None:
     kept.end("stop", CallParts())
     kept.end("length", CallParts())
     assert (kept.text, kept.known_ids(), kept.logprobs) == ("Hello you", (7, 9), [-0.5, -2.0])
-    assert (kept.lowest, kept.highest, kept.finish_reason) == (-2.0, -0.5, "stop")
+    assert (kept.range_nats(), kept.finish_reason) == ((-2.0, -0.5), "stop")
     assert kept.is_whole
 
 
@@ -28,6 +28,7 @@ def test_ids_are_told_only_when_all_are_known() -> None:
     kept.take(reading("ab", TokenStep("a", -0.5, token_id=7), TokenStep("b", None)))
     assert kept.known_ids() is None
     assert Transcript().known_ids() is None
+    assert Transcript().range_nats() is None
 
 
 def test_a_long_or_cut_answer_is_not_whole() -> None:
