@@ -1,6 +1,7 @@
 """A real supervisord with simulated engines, a real broker, and the executor as a process."""
 
 import asyncio
+import hashlib
 import os
 import random
 import shutil
@@ -25,6 +26,8 @@ from gatemesh_common.messages import (
     StepFinished,
 )
 from gatemesh_common.publisher import Publisher
+from gatemesh_engine_sim.weights import FILE as WEIGHTS_FILE
+from gatemesh_engine_sim.weights import digest_of, fresh_parameters, write_weights
 from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.state import StateFolder
@@ -32,6 +35,12 @@ from gatemesh_mesh.supervision import Supervision
 
 ENGINES = ("engine-0", "engine-1")
 DEADLINE_S = 40.0
+WEIGHTS = """
+[pools.demo.weights]
+folder = "model"
+manifest = "SHA256SUMS"
+pull = ["sh", "-c", "cp ../source/* ."]
+"""
 DYING = Path(__file__).parent / "dying_executor.py"
 
 M = TypeVar("M", bound=Message)
@@ -46,7 +55,8 @@ class Platform:
         self.supervision = Supervision(self.state)
         self.ports = choose_ports([*ENGINES, "admin"], random.Random())
         self.instances_file = folder / "instances.toml"
-        self.instances_file.write_text("\n".join(map(self._instance, ENGINES)))
+        self.instances_file.write_text("\n".join(map(self._instance, ENGINES)) + WEIGHTS)
+        self._lay_out_weights()
         self._arguments = engine_arguments
 
     def start(self, **more_arguments: tuple[str, ...]) -> None:
@@ -74,6 +84,7 @@ class Platform:
             "GATEMESH_EXECUTOR_INSTANCES_FILE": str(self.instances_file),
             "GATEMESH_EXECUTOR_ADMIN_PORT": str(self.ports["admin"]),
             "GATEMESH_EXECUTOR_CONFIRM_DEADLINE_S": "0.2",
+            "GATEMESH_EXECUTOR_STATE_DIR": str(self.instances_file.parent / "executor"),
         }
 
     def _instance(self, name: str) -> str:
@@ -82,8 +93,24 @@ class Platform:
             f'base_url = "http://127.0.0.1:{self.ports[name]}"\nmodel_version = "m1"\n'
         )
 
+    def _lay_out_weights(self) -> None:
+        """Write what the engines load, other weights to pull, and the manifest of those."""
+        folder = self.instances_file.parent
+        for name, seed in (("model", 0), ("source", 1)):
+            numbers = fresh_parameters(seed)
+            write_weights(folder / name, numbers, digest_of(numbers))
+        digest = hashlib.sha256(self.weights("source")).hexdigest()
+        (folder / "SHA256SUMS").write_text(f"{digest}  {WEIGHTS_FILE}\n")
+
+    def weights(self, folder: str = "model") -> bytes:
+        """Return the weights that engines load, or those of another folder."""
+        return (self.instances_file.parent / folder / WEIGHTS_FILE).read_bytes()
+
     def _program(self, name: str, more: tuple[str, ...]) -> ProgramSpec:
-        engine = (sys.executable, "-m", "gatemesh_engine_sim", "--port", str(self.ports[name]))
+        engine = (
+            *(sys.executable, "-m", "gatemesh_engine_sim", "--port", str(self.ports[name])),
+            *("--weights", str(self.instances_file.parent / "model"), "--dev-mode"),
+        )
         return ProgramSpec(name, (*engine, *more), self.state.logs / f"{name}.log", stop_wait_s=60)
 
 

@@ -15,13 +15,15 @@ from gatemesh_common.messages import (
     EjectInstance,
     InstanceCommand,
     ReadmitInstance,
+    RepairInstance,
+    ReplaceInstance,
     ReportOutcome,
     RestartInstance,
     RoutingApplied,
 )
 from gatemesh_executor.playbooks import PLAYBOOKS
 
-from .conftest import ExecutorProcess, Manager, Platform, kill_now, until_exit
+from .conftest import DEADLINE_S, ExecutorProcess, Manager, Platform, kill_now, until_exit
 
 pytestmark = pytest.mark.integration
 
@@ -30,6 +32,8 @@ KINDS: dict[str, type[InstanceCommand]] = {
     "eject": EjectInstance,
     "restart": RestartInstance,
     "readmit": ReadmitInstance,
+    "repair": RepairInstance,
+    "replace": ReplaceInstance,
 }
 
 
@@ -39,6 +43,75 @@ async def running_life(platform: Platform, manager: Manager) -> str:
     found = await manager.observed(lambda it: it.running)
     assert found.life_id is not None
     return found.life_id
+
+
+async def until_serving(platform: Platform) -> None:
+    """Wait until the first engine answers."""
+    url = f"http://127.0.0.1:{platform.ports['engine-0']}/health"
+    async with asyncio.timeout(DEADLINE_S), aiohttp.ClientSession() as session:
+        while True:
+            with suppress(aiohttp.ClientError):
+                async with session.get(url):
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def test_weights_are_replaced(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """Condition D: the old life ends, and a new one loads what was pulled and proven."""
+    platform.start()
+    executor.start()
+    old = await running_life(platform, manager)
+    command = await manager.order(ReplaceInstance, life_id=old, grace_s=5)
+    report = await manager.report_of(command)
+    assert report.outcome is ReportOutcome.SUCCEEDED
+    assert manager.steps_of(command) == [
+        "stopped",
+        "pulled",
+        "verified",
+        "scanned",
+        "started",
+        "ready",
+    ]
+    assert platform.weights() == platform.weights("source")
+
+
+async def test_a_bad_download_is_told_and_never_served(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """The report names the file; the instance stays stopped, its folder as it was."""
+    platform.start()
+    executor.start()
+    old = await running_life(platform, manager)
+    before = platform.weights()
+    source = platform.instances_file.parent / "source" / "model.safetensors"
+    source.write_bytes(platform.weights("source")[:-8] + bytes(8))
+    report = await manager.report_of(await manager.order(ReplaceInstance, life_id=old, grace_s=5))
+    assert report.outcome is ReportOutcome.FAILED
+    assert report.reason.startswith("weights_refused: model.safetensors: SHA-256")
+    assert report.life_id is None
+    assert platform.weights() == before
+
+
+async def test_damage_in_memory_is_repaired(
+    platform: Platform, executor: ExecutorProcess, manager: Manager
+) -> None:
+    """Readmission keeps the checksums; the repair names what differs and reloads it."""
+    platform.start()
+    executor.start()
+    life = await running_life(platform, manager)
+    await until_serving(platform)
+    await manager.report_of(await manager.order(ReadmitInstance, life_id=life))
+    url = f"http://127.0.0.1:{platform.ports['engine-0']}"
+    async with aiohttp.ClientSession() as session:
+        await session.post(f"{url}/sim/weights", json={"damage": "nan"})
+    command = await manager.order(RepairInstance, life_id=life)
+    report = await manager.report_of(command)
+    assert report.outcome is ReportOutcome.SUCCEEDED
+    assert "1 parameters differed from the proven ones: model.embed_tokens" in report.reason
+    assert manager.steps_of(command) == ["checked", "reloaded", "cache_reset"]
+    assert report.life_id == life
 
 
 async def test_restart(platform: Platform, executor: ExecutorProcess, manager: Manager) -> None:
@@ -231,6 +304,8 @@ async def test_killed_at_any_step(
     platform.start()
     dying = executor.start(action, point)
     life = await running_life(platform, manager)
+    if action == "repair":
+        await until_serving(platform)
     command = await manager.order(KINDS[action], life_id=life, grace_s=5)
     assert await until_exit(dying) == -9
     executor.start()
@@ -239,12 +314,14 @@ async def test_killed_at_any_step(
         await manager.report_of(await manager.order(ReadmitInstance))
     report = await manager.report_of(command)
     assert report.outcome is ReportOutcome.SUCCEEDED
-    if action == "restart":
+    begins_anew = action in ("restart", "replace")
+    if begins_anew:
         assert report.life_id not in (None, life)
         assert {"started", "ready"} <= set(manager.steps_of(command))
         await manager.observed(lambda it: it.life_id == report.life_id)
     assert report.life_id == (None if action == "drain" else report.life_id)
-    assert len(manager.lives()) == (2 if action == "restart" else 1)
+    assert len(manager.lives()) == (2 if begins_anew else 1)
+    assert (platform.weights() == platform.weights("source")) is (action == "replace")
 
 
 async def test_killed_during_a_drain(
