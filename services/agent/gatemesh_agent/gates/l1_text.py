@@ -28,7 +28,7 @@ STOPPED = "stop"
 CUT_BY_LIMIT = "length"
 CALLED = "tool_calls"
 WISHES = (Topic.REPEATING, Topic.PLAYFUL, Topic.SIGNS)
-FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE, Reason.DUPLICATED_PIECES})
+FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE})
 """What is a fault in a program too; the other rules for passages are about prose."""
 
 

@@ -28,7 +28,7 @@ SPECIAL = regex.compile(
 BARE = regex.compile(r"</?s>")
 """Sentence marks; also HTML for struck-out text, so they count only without a partner."""
 UNDECODED = regex.compile(
-    r"""(?<=[\p{L}\p{P}\d])[ĠĊ](?=[\p{L}ĠĊ(\"']) | (?<![\u2581-\u2588\s`])▁(?=\p{L})
+    r"""(?<=[\p{L}\d.,;:!?)])[ĠĊ](?=[\p{L}ĠĊ(\"']) | (?<![\u2581-\u2588\s`])▁(?=\p{L})
     | ^▁(?=\p{L}) | (?<=\ )\#\#(?=\p{Ll}) | (?<=\p{L})@@\ (?=\p{L}) | (?<=\p{L})</w>
     | <0x[0-9A-F]{2}>""",
     regex.VERBOSE,

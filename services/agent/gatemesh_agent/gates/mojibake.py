@@ -48,6 +48,7 @@ ENTITY = regex.compile(
 PERCENT_BLANK = regex.compile(r"(?<![/?=&#]\S{0,80})(?<=[\p{L}.,;])%(?:20|2C)(?=[\p{L}%])")
 ENCODED_LIMIT = 3
 MARKUP = regex.compile(r"</?[a-zA-Z][^<>\n]*>|://")
+BYTES = regex.compile(r"\\x[0-9a-f]{2}.{0,8}$")
 RUNNING_ON = regex.compile(r"(?:[^\s\\\"'`]|(?:^|[^\\])\\n)$")
 """An escape that is part of the text follows a word, a full stop or another line break."""
 OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*$")
@@ -121,7 +122,9 @@ def escapes(text: str) -> list[int]:
 
 def is_loose(text: str) -> bool:
     """Return True where an escape follows running text; one that stands alone is spoken of."""
-    return OPEN_QUOTE.search(text) is None and RUNNING_ON.search(text) is not None
+    if OPEN_QUOTE.search(text) is not None or BYTES.search(text) is not None:
+        return False
+    return RUNNING_ON.search(text) is not None
 
 
 def encoded_signs(text: str) -> list[int]:

@@ -7,8 +7,9 @@ import regex
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.counts import largest_count
 from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.novelty import new_share
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.units import is_dense, looks_like_code
+from gatemesh_agent.gates.units import is_dense, is_wordy, looks_like_code
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
 
@@ -18,6 +19,10 @@ RELIEF = 4
 SAME_SHARE = 0.75
 """Share of its words that one earlier sentence must hold for a sentence to be stale."""
 STALE_SENTENCES = 13
+LATE_START = 512
+LATE_SENTENCES = 6
+LATE_CHARS = 320.0
+LATE_NEW_SHARE = 0.35
 STALE_CHARS = 600.0
 DENSE_WEIGHT = 2.5
 SMALLEST_SENTENCE = 3
@@ -34,13 +39,24 @@ PROSE = regex.compile(r"[\p{L}\p{M}\s,.'’،、，]")
 class Staleness:
     """Follows how long no sentence brought anything new."""
 
-    __slots__ = ("_chars", "_context", "_limit", "_recent", "_since", "_stale", "_start")
+    __slots__ = (
+        "_chars",
+        "_context",
+        "_limit",
+        "_recent",
+        "_since",
+        "_stale",
+        "_start",
+        "_unbroken",
+    )
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._since = 0
         self._recent: deque[frozenset[str]] = deque(maxlen=MEMORY)
         self._stale = 0
+        self._unbroken = 0
+        """Stale sentences of words since the last new one."""
         self._chars = 0.0
         self._start = 0
         self._limit: float | None = None
@@ -72,10 +88,24 @@ class Staleness:
         if not self._stale:
             self._start = start
         self._stale += 1
+        self._unbroken += is_wordy(sentence)
         self._chars += len(sentence) * (DENSE_WEIGHT if is_dense(sentence) else 1.0)
-        if self._chars <= STALE_CHARS or self._stale <= STALE_SENTENCES:
+        if not (self._is_long() or self._is_late_loop(window)):
             return None
         return self._finding(start + len(sentence))
+
+    def _is_long(self) -> bool:
+        return self._chars > STALE_CHARS and self._stale > STALE_SENTENCES
+
+    def _is_late_loop(self, window: TextWindow) -> bool:
+        """Return True for fewer stale sentences, behind other text, without new groups of words."""
+        if (
+            self._start < LATE_START
+            or self._unbroken <= LATE_SENTENCES
+            or self._chars <= LATE_CHARS
+        ):
+            return False
+        return new_share(window) <= LATE_NEW_SHARE
 
     def _finding(self, end: int) -> Finding | None:
         if self._limit is None:
@@ -87,17 +117,19 @@ class Staleness:
     def _asked_for(self) -> float:
         wished = self._context.asks(Topic.REPEATING, Topic.PLAYFUL, Topic.DIALOGUE)
         count = largest_count(self._context.prompt, repeating=wished)
-        return max(STALE_SENTENCES * (WISHED_FACTOR if wished else 1.0), count * 1.5)
+        wish = STALE_SENTENCES * WISHED_FACTOR if wished else 0.0
+        return max(wish, count * 1.5, float(LATE_SENTENCES))
 
     def _relax(self) -> None:
         """Let one new sentence make up for a few stale ones."""
+        self._unbroken = 0
         left = max(self._stale - RELIEF, 0)
         self._chars *= left / self._stale if self._stale else 0.0
         self._stale = left
 
     def _forget(self, end: int) -> None:
         self._recent.clear()
-        self._stale, self._chars = 0, 0.0
+        self._stale, self._chars, self._unbroken = 0, 0.0, 0
         self._since = end
 
 

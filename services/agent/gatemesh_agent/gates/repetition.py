@@ -26,7 +26,7 @@ times."""
 LATE_PROSE_CHARS = 104.0
 LATE_PROSE_REPEATS = 3.2
 LATE_DATA_CHARS = 208.0
-LATE_DATA_REPEATS = 3.6
+LATE_DATA_REPEATS = 4.5
 LATE_WORD_CHARS = 88.0
 FIRST_SIGN_CHARS = 12.0
 """An answer of nothing but one sign."""
@@ -45,6 +45,7 @@ ENDLESS_FACTOR = 50.0
 CODE_FACTOR = 2.0
 NUMBERED_PROSE_REPEATS = 12
 NUMBERED_DATA_REPEATS = 60
+NUMBERED_CODE_REPEATS = 240
 
 LIMIT_CHARS = {
     UnitKind.BREAK: 24,
@@ -187,10 +188,10 @@ def is_stamped(unit: str) -> bool:
 
 def rows_limit(unit: str, window: TextWindow) -> int:
     """Return how many rows may differ in nothing but their numbers."""
+    if reads_as_code(window):
+        return STAMPED_REPEATS if is_stamped(unit) else NUMBERED_CODE_REPEATS
     if is_prose(unit):
         return NUMBERED_PROSE_REPEATS
-    if reads_as_code(window):
-        return NUMBERED_DATA_REPEATS * 4
     if is_stamped(unit):
         return STAMPED_REPEATS
     return LONG_ROW_REPEATS if len(unit) >= LONG_ROW else NUMBERED_DATA_REPEATS

@@ -51,6 +51,8 @@ LETTERS_APART_KINDS = 9
 HEX_LIMIT = 72
 HEX_KINDS = 10
 HEX_BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])(?:[0-9a-f]{73,}|[0-9A-F]{73,})(?![\w=])")
+QUOTING = frozenset("\"'=(,")
+"""Signs before a blob, without a blank, that make it a value or part of a link."""
 DIGEST_CHARS = frozenset({96, 128})
 BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])[A-Za-z0-9+/=_-]" f"{{{BLOB_LIMIT},}}")
 CLASSES = tuple(map(regex.compile, ("[A-Z]", "[a-z]", "[0-9]")))
@@ -176,7 +178,14 @@ def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> 
         run = None
     limit = HEX_LIMIT if run else BLOB_LIMIT
     run = run or next(filter(is_mixed_blob, BLOB.finditer(text)), None)
-    if run is None or context.asks(Topic.ENCODED, Topic.ENCODING):
+    # A blob that began before this passage was judged when its beginning was in sight.
+    if run is None or (run.start() == 0 and len(text) == BLOB_PASSAGE):
+        return None
+    before = text[: run.start()]
+    inside = "" if before[-1:].isspace() else "".join(before.split()[-1:])
+    if QUOTING.intersection(inside) or is_source(before):
+        return None
+    if context.asks(Topic.ENCODED, Topic.ENCODING):
         return None
     length = float(run.end() - run.start())
     start = window.end - len(text) + run.start()

@@ -21,7 +21,9 @@ CODE_LINE = regex.compile(
 )
 SIGN = regex.compile(r"[(){}\[\]<>=;_|\"'`/\\:&$]")
 STRONG = regex.compile(
-    r"[{};=]|\w\(|[\"']\s*:|[\"']\s*,\s*[\"'\[{]|\[[\"'{]|^\s*(?:#|//|/?\*)", regex.MULTILINE
+    r"""[{};=] | \w\( | [\w)\]]\.\w | \w:\s*[\"'\[\d] | [\"']\s*: | [\"']\s*,\s*[\"'\[{] | \[[\"'{]
+    | /[gimsuy]{0,3}[,;)] | ^\s*(?:\#|//|/?\*)""",
+    regex.VERBOSE | regex.MULTILINE,
 )
 ENTITY = regex.compile(r"&#?\w{2,6};")
 

@@ -1,7 +1,10 @@
 """The text gate as a whole."""
 
+import json
 import random
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -140,3 +143,22 @@ def test_a_call_written_as_text(asking: Asking, judge: Judge) -> None:
     text = '{"name": "search", "arguments": {}}'
     assert judge(text, asking(tools=tools)).reason is Reason.BROKEN_TOOL_CALL
     assert judge("I can search for you.", asking(tools=tools)).outcome is Outcome.PASSED
+
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "data" / "gates" / "second_cases.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()[::4]
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_labelled_cases_cut_anywhere(case: dict[str, Any]) -> None:
+    """However a stream was cut, also inside a character, the verdict is one."""
+    context, response = context_of(case["request"]), case["response"]
+    verdicts = [
+        in_pieces(response["text"], context, random.Random(seed), response["finish_reason"])
+        for seed in range(6)
+    ]
+    assert all(verdict == verdicts[0] for verdict in verdicts)
