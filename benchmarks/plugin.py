@@ -31,6 +31,7 @@ from gatemesh_mesh.stack import REPOSITORY
 from gatemesh_mesh.state import state_folder
 
 START_S = 240.0
+OK = 200
 PROMPT = "Write a long story about a ship and the sea, number {}."
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "none": {},
@@ -74,14 +75,18 @@ async def await_ready(session: aiohttp.ClientSession, address: str) -> float:
     """Return the seconds until the engine answers; raises where it does not in time."""
     begun = time.monotonic()
     async with asyncio.timeout(START_S):
-        while True:
-            try:
-                async with session.get(f"{address}/health") as reply:
-                    if reply.status == 200:
-                        return time.monotonic() - begun
-            except aiohttp.ClientError:
-                pass
+        while not await is_ready(session, address):  # noqa: ASYNC110 - it is another process
             await asyncio.sleep(0.5)
+    return time.monotonic() - begun
+
+
+async def is_ready(session: aiohttp.ClientSession, address: str) -> bool:
+    """Return True when the engine answers."""
+    try:
+        async with session.get(f"{address}/health") as reply:
+            return reply.status == OK
+    except aiohttp.ClientError:
+        return False
 
 
 async def ask(session: aiohttp.ClientSession, address: str, number: int, **more: Any) -> int:

@@ -50,7 +50,7 @@ class Measuring:
         """Measure these rows of this step."""
         room = ROWS_HELD
         for part in parts(due, ROWS_AT_ONCE if logits.is_cuda else 1):
-            rows = rows_of(logits, [row.row for row in part])
+            rows = rows_of(logits, [row.row for row in part]).float()
             softmax = softmax_on_device if logits.is_cuda else self._buffers.softmax
             found = measure(rows, *softmax(rows))
             names = [row.name for row in part]

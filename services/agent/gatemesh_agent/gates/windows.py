@@ -41,55 +41,47 @@ class EntropyWindows:
         nats = math.log(max(vocab_size or USUAL_VOCAB_SIZE, 2))
         greedy = context.decoding is Decoding.GREEDY
         shares = GREEDY_SHARES if greedy else SAMPLED_SHARES
-        self._limits = tuple((steps, share * nats) for steps, share in shares)
+        self._limits = tuple((steps, share * nats * steps) for steps, share in shares)
         self._calm_limit, self._jump_limit = CALM_SHARE * nats, JUMP_SHARE * nats
         self._is_judged = context.temperature is None or context.temperature <= 1
-        self._recent: deque[float] = deque(maxlen=KEPT)
-        self._sums = [0.0] * len(self._limits)
-        self._latest = self._before = 0.0
-        self._count = 0
+        self._total = 0.0
+        self._sums: deque[float] = deque([0.0], maxlen=KEPT + 1)
+        """Of all steps up to each of the latest; a window's sum is the difference of two."""
 
     def take(self, entropy: float) -> Excess | None:
         """Take the next step; return what its windows prove."""
-        recent = self._recent
-        size = len(recent)
-        self._count += 1
-        for at, (steps, _) in enumerate(self._limits):
-            self._sums[at] += entropy - (recent[-steps] if size >= steps else 0.0)
-        if size >= JUMP_STEPS:
-            leaving = recent[-JUMP_STEPS]
-            self._latest -= leaving
-            self._before += leaving - (recent[0] if size == KEPT else 0.0)
-        self._latest += entropy
-        recent.append(entropy)
+        total = self._total = self._total + entropy
+        sums = self._sums
+        sums.append(total)
         if not self._is_judged:
             return None
-        return self._wide(size + 1) or self._jump(size + 1)
+        size = len(sums) - 1
+        for steps, limit in self._limits:
+            if size < steps:
+                break
+            if total - sums[-1 - steps] > limit:
+                mean = (total - sums[-1 - steps]) / steps
+                return Excess(Reason.FLAT_DISTRIBUTION, mean, limit / steps, steps)
+        return self._jump(size) if size >= CALM_STEPS + JUMP_STEPS else None
 
     def end(self) -> Excess | None:
         """Judge an answer that ended before the first window was full, by a stricter limit."""
         steps, limit = self._limits[0]
-        size = len(self._recent)
+        size = len(self._sums) - 1
         if not self._is_judged or not SHORTEST <= size < steps:
             return None
-        mean, strict = self._sums[0] / size, limit * SHORT_FACTOR
+        mean, strict = self._total / size, limit / steps * SHORT_FACTOR
         return Excess(Reason.FLAT_DISTRIBUTION, mean, strict, size) if mean > strict else None
-
-    def _wide(self, size: int) -> Excess | None:
-        """Find a window whose mean is far above any healthy text."""
-        for total, (steps, limit) in zip(self._sums, self._limits, strict=True):
-            if total > limit * steps and size >= steps:
-                return Excess(Reason.FLAT_DISTRIBUTION, total / steps, limit, steps)
-        return None
 
     def _jump(self, size: int) -> Excess | None:
         """Find a window that is wild where the steps just before it were calm."""
-        if self._latest <= self._jump_limit * JUMP_STEPS:
+        seam = self._sums[-1 - JUMP_STEPS]
+        mean = (self._total - seam) / JUMP_STEPS
+        if mean <= self._jump_limit:
             return None
         before = min(size - JUMP_STEPS, LONGEST_CALM)
-        if before < CALM_STEPS or self._before > self._calm_limit * before:
+        if seam - self._sums[-1 - JUMP_STEPS - before] > self._calm_limit * before:
             return None
-        mean = self._latest / JUMP_STEPS
         return Excess(Reason.ENTROPY_JUMP, mean, self._jump_limit, JUMP_STEPS)
 
 
