@@ -85,6 +85,14 @@ def joined(events: list[Any], index: int = 0) -> str:
     return "".join(one["delta"].get("content", "") for one in choices if one["index"] == index)
 
 
+def named_events(body: bytes) -> list[Any]:
+    """The events of a stream whose events have names, each that of its type."""
+    pairs = [event.split(b"\n") for event in body.split(b"\n\n") if event]
+    found = [orjson.loads(data.removeprefix(b"data: ")) for _, data in pairs]
+    assert [name.decode() for name, _ in pairs] == [f"event: {each['type']}" for each in found]
+    return found
+
+
 def same_but_ids(body: bytes) -> Any:
     """The body without what differs from request to request, and without log probabilities."""
     value = orjson.loads(body)
@@ -144,6 +152,53 @@ class EngineContract:
         """At temperature 0."""
         whole, stream = await engine.chat(), await engine.chat(stream=True)
         assert joined(stream.events) == whole.json["choices"][0]["message"]["content"]
+
+    async def test_response_stream_shape(self, engine: Target) -> None:
+        """Named events without an end mark; the last one repeats the text and says how it ended."""
+        asked = {"model": engine.model, "input": "Tell me about the sea.", "temperature": 0}
+        body = asked | {"max_output_tokens": 6, "stream": True}
+        answer = await engine.post("/v1/responses", body)
+        events = named_events(answer.body)
+        kinds = [event["type"] for event in events]
+        assert kinds[:2] == ["response.created", "response.in_progress"]
+        assert kinds[-4:] == [
+            *("response.output_text.done", "response.content_part.done"),
+            *("response.output_item.done", "response.completed"),
+        ]
+        deltas = [each for each in events if each["type"] == "response.output_text.delta"]
+        assert all(delta["logprobs"] == [] for delta in deltas)
+        [item] = events[-1]["response"]["output"]
+        assert "".join(delta["delta"] for delta in deltas) == item["content"][0]["text"]
+        assert item["content"][0]["logprobs"] is None
+        assert events[-1]["response"]["status"] == "incomplete"
+        assert events[-1]["response"]["top_logprobs"] is None
+
+    async def test_response_logprobs_are_lists(self, engine: Target) -> None:
+        """Asked by inclusion; refused above the limit."""
+        include = ["message.output_text.logprobs"]
+        body = {"model": engine.model, "input": "Hi", "max_output_tokens": 4, "include": include}
+        answer = await engine.post("/v1/responses", body | {"top_logprobs": 2})
+        [item] = answer.json["output"]
+        first = item["content"][0]["logprobs"][0]
+        assert list(first) == ["token", "bytes", "logprob", "top_logprobs"]
+        assert len(first["top_logprobs"]) == 2
+        assert answer.json["top_logprobs"] == 2
+        refused = await engine.post("/v1/responses", body | {"top_logprobs": 21})
+        assert (refused.status, refused.json["error"]["param"]) == (400, "logprobs")
+
+    async def test_message_stream_shape(self, engine: Target) -> None:
+        """Named events without an end mark; the reason comes before the last one."""
+        body = {"model": engine.model, "messages": STORY, "max_tokens": 6, "temperature": 0}
+        whole = await engine.post("/v1/messages", body)
+        events = named_events((await engine.post("/v1/messages", body | {"stream": True})).body)
+        deltas = [each for each in events if each["type"] == "content_block_delta"]
+        assert [each["type"] for each in events if each not in deltas] == [
+            *("message_start", "content_block_start", "content_block_stop"),
+            *("message_delta", "message_stop"),
+        ]
+        text = "".join(each["delta"]["text"] for each in deltas)
+        assert text == whole.json["content"][0]["text"]
+        assert events[-2]["delta"]["stop_reason"] == whole.json["stop_reason"] == "max_tokens"
 
     @pytest.mark.parametrize("route", ["chat", "complete"])
     async def test_logprobs_change_nothing_else(self, engine: Target, route: str) -> None:
