@@ -20,7 +20,7 @@ from gatemesh_agent.metrics import PROBES
 from gatemesh_agent.probe_asking import Pace
 from gatemesh_agent.probe_brake import Brake
 from gatemesh_agent.routing import PoolView
-from gatemesh_agent.suite import Answer, Asking, Result, Suite, askings, conclude
+from gatemesh_agent.suite import Answer, Asking, Result, Suite, askings, conclude, quick_askings
 from gatemesh_common.clock import Clock
 from gatemesh_common.messages import (
     CheckLevel,
@@ -79,6 +79,11 @@ class Run:
     instance: RoutedInstance
     ticket: ProbeTicket
     model: str
+
+    @property
+    def is_urgent(self) -> bool:
+        """True when an ejected instance waits for it: seconds count."""
+        return self.ticket.purpose == "confirm"
 
     @property
     def voter(self) -> str:
@@ -198,17 +203,18 @@ class Prober:
         run = Run(instance, ticket, model)
         if rule.calibrated:
             return await self._probe_calibrated(run)
-        answers = await self._ask_all(run, rule.left_out)
+        answers = await self._ask_all(run, rule.left_out, quick=run.is_urgent)
         return conclude(self._suite, model, answers, rule.left_out)
 
     async def _probe_calibrated(self, run: Run) -> Result:
         """Judge by what healthy instances of the same model version can answer."""
         book = self._book(run)
-        known = book.is_shown and not book.needs(run.voter)
-        answers = await self._ask_all(run, book.dropped(self._suite) if known else ())
-        if run.instance.state in TRUSTED and book.needs(run.voter):
+        known = book.is_shown and (run.is_urgent or not book.needs(run.voter))
+        left_out = book.dropped(self._suite) if known else ()
+        answers = await self._ask_all(run, left_out, quick=run.is_urgent)
+        if run.instance.state in TRUSTED and book.needs(run.voter) and not run.is_urgent:
             book = add_run(book, run.voter, answers)
-        if not book.is_shown:
+        if not book.is_shown and not run.is_urgent:
             book = await self._calibrate(run, book)
         self._keep(run, book)
         result = conclude(self._suite, run.model, answers, book.dropped(self._suite))
@@ -268,7 +274,9 @@ class Prober:
     def _key(self, run: Run) -> tuple[str, str, str]:
         return (run.model, run.instance.model_version, self._suite.version)
 
-    async def _ask_all(self, run: Run, left_out: Collection[str]) -> tuple[Answer, ...]:
+    async def _ask_all(
+        self, run: Run, left_out: Collection[str], *, quick: bool = False
+    ) -> tuple[Answer, ...]:
         gate = asyncio.Semaphore(self._pace.parallel)
         instance = run.instance
 
@@ -279,7 +287,7 @@ class Prober:
                 )
 
         rng = Random(run.ticket.ticket_id)  # noqa: S311
-        planned = askings(self._suite, left_out, rng)
+        planned = (quick_askings if quick else askings)(self._suite, left_out, rng)
         return tuple(await asyncio.gather(*(ask(asking) for asking in planned)))
 
 

@@ -50,6 +50,8 @@ class Prompt(BaseModel):
     max_tokens: int = Field(default=24, ge=1, le=512)
     json_object: bool = False
     """True when the answer is asked for as a JSON object."""
+    quick: bool = False
+    """True when it is also asked where an answer is needed within seconds."""
     prefixed: bool = False
     """True when it may be asked after the suite's conversation, fresh and cached."""
 
@@ -156,6 +158,14 @@ class Asking:
     way: Way = Way.PLAIN
 
 
+def quick_askings(suite: Suite, left_out: Collection[str], rng: Random) -> list[Asking]:
+    """Return a few prompts, in a random order; all of them where none is marked quick."""
+    asked = [prompt for prompt in suite.prompts if prompt.id not in left_out]
+    plain = [Asking(prompt) for prompt in asked if prompt.quick] or [*map(Asking, asked)]
+    rng.shuffle(plain)
+    return plain
+
+
 def askings(suite: Suite, left_out: Collection[str], rng: Random) -> list[Asking]:
     """Return what one run asks, in a random order; fresh askings come before cached ones."""
     asked = [prompt for prompt in suite.prompts if prompt.id not in left_out]
@@ -223,7 +233,7 @@ def conclude(
         "busy": len(answers) - len(heard),
         "dropped": sorted(dropped),
     }
-    judged = bool(faults) or _is_heard(answers)
+    judged = bool(faults) or (bool(counted) and _is_heard(answers))
     return Result(passed and judged, judged, share, rule.min_pass_share, details)
 
 

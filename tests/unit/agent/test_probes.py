@@ -27,7 +27,7 @@ IDS = "abcdefghij"
 SUITE = Suite(
     version="9",
     least_prompts=4,
-    prompts=tuple(Prompt(id=name, text=name, expect=name) for name in IDS),
+    prompts=tuple(Prompt(id=name, text=name, expect=name, quick=name in "ab") for name in IDS),
     models=(
         ModelRule(pattern="^ruled", required=("a",), left_out=("j",)),
         ModelRule(pattern="", calibrated=True, min_pass_share=0.8),
@@ -111,6 +111,7 @@ def one(
     ticket: str = "",
     state: InstanceState = InstanceState.PROBATION,
     model_version: str = "m@1",
+    purpose: str = "probation",
 ) -> RoutedInstance:
     """Return an instance, with a ticket or without."""
     return RoutedInstance(
@@ -119,7 +120,7 @@ def one(
         state=state,
         incarnation=1,
         model_version=model_version,
-        probe=ProbeTicket(ticket_id=ticket, purpose="probation") if ticket else None,
+        probe=ProbeTicket(ticket_id=ticket, purpose=purpose) if ticket else None,
     )
 
 
@@ -178,6 +179,18 @@ async def test_a_calibrated_model_is_asked_only_what_it_can(rig: Rig) -> None:
     rig.table.asked.clear()
     await rig.verdict(one("e0", "T2"), one("e1"), version=2)
     assert rig.table.asked_of("e0") == "abcde"
+
+
+async def test_a_confirmation_asks_a_few_prompts_at_once(rig: Rig) -> None:
+    """An ejected instance waits for it; it shows nothing about the model."""
+    rig.table.right = {"e0": "abcde"}
+    await rig.verdict(one("e0", "T1"))
+    rig.table.asked.clear()
+    ejected = one("e9", "T2", InstanceState.EJECTED, purpose="confirm")
+    rig.table.right["e9"] = "ab"
+    verdict = await rig.verdict(ejected, version=2)
+    assert rig.table.asked_of("e9") == "ab"
+    assert (verdict.outcome, verdict.details["purpose"]) == (Outcome.PASSED, "confirm")
 
 
 async def test_a_calibration_outlives_the_agent(rig: Rig, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from gatemesh_agent.suite import (
     compare_pairs,
     conclude,
     load_suite,
+    quick_askings,
 )
 from gatemesh_common.errors import SettingsError
 
@@ -81,6 +82,11 @@ def test_dropped_prompts_do_not_count() -> None:
     """What the healthy model cannot answer says nothing, and is named."""
     result = conclude(SUITE, "other", answers("abc"), dropped=("d",))
     assert (result.share, result.details["total"], result.details["dropped"]) == (1.0, 3, ["d"])
+
+
+def test_nothing_left_to_count_is_not_judged() -> None:
+    """Neither passed nor failed."""
+    assert not conclude(SUITE, "other", answers("abcd"), dropped=tuple("abcd")).judged
 
 
 def test_an_engine_without_room_is_no_evidence() -> None:
@@ -153,6 +159,16 @@ def test_some_prompts_are_asked_fresh_before_they_are_asked_cached() -> None:
     assert len(ways[Way.FRESH]) == 3
     order = [one.way for one in run if one.way is not Way.PLAIN]
     assert order == [Way.FRESH] * 3 + [Way.CACHED] * 3
+
+
+def test_a_quick_run_asks_a_few_prompts_plainly() -> None:
+    """Or all of them, where none is marked."""
+    run = quick_askings(load_suite(None), ("days",), Random(1))
+    assert {one.way for one in run} == {Way.PLAIN}
+    assert {one.prompt.id for one in run} == {
+        *("smoke", "arithmetic", "capital", "fruit", "copy", "opposite", "animal"),
+    }
+    assert len(quick_askings(SUITE, (), Random(1))) == len(PROMPTS)
 
 
 def test_what_is_left_out_is_not_asked() -> None:
