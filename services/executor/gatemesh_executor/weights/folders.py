@@ -107,6 +107,8 @@ class WeightsFolder:
         if self.is_swapped():
             return
         (self.fresh / MARK_FILE).write_text(self._command_id, encoding="utf-8")
+        # What was verified may still be in memory only; a power cut must not leave the name alone.
+        flush(self.fresh)
         if self.folder.is_symlink():
             self._turn_link()
             return
@@ -157,6 +159,16 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     else:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def flush(folder: Path) -> int:
+    """Have the disk hold every file of a folder; return how many."""
+    paths = [Path(parent) / name for parent, _, names in os.walk(folder) for name in names]
+    files = [path for path in paths if path.is_file()]
+    for path in files:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    return len(files)
 
 
 def size_of(folder: Path) -> int:

@@ -8,6 +8,7 @@ from gatemesh_executor.weights.folders import (
     DiskFullError,
     FolderFailedError,
     WeightsFolder,
+    flush,
     size_of,
     told_as_failure,
 )
@@ -125,6 +126,14 @@ def test_room_is_needed_for_a_second_copy(folder: Path) -> None:
     place.need_room(0)
     with pytest.raises(DiskFullError, match="GB needed"):
         place.need_room(2**62)
+
+
+def test_every_file_is_flushed_before_it_counts(folder: Path) -> None:
+    """In folders within, too; links that point nowhere are passed over."""
+    (folder / "inner").mkdir()
+    fill(folder / "inner", "x")
+    (folder / "lost").symlink_to("nowhere")
+    assert flush(folder) == 2
 
 
 def test_sizes(folder: Path, tmp_path: Path) -> None:
