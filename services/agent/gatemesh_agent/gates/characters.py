@@ -14,6 +14,8 @@ PRIVATE_LIMIT_IN_CODE = 7
 REPLACEMENT_LIMIT = 0
 REPLACEMENT_LIMIT_WIDE = 1
 """Drawing at temperature 1 now and then hits half a character, in runs of up to three bytes."""
+STRAY_LIMIT_WIDE = 3
+C1_FIRST = "\x80"
 INVISIBLE_LIMIT = 12
 MARKS_LIMIT = 8
 """The most marks on one letter that any script writes is five, in Tibetan."""
@@ -48,12 +50,13 @@ MARK_RUN = regex.compile(f"{MARK.pattern}{{{MARKS_LIMIT + 1},}}")
 class Characters:
     """Counts odd characters of one answer."""
 
-    __slots__ = ("_context", "_private", "_replaced")
+    __slots__ = ("_context", "_private", "_replaced", "_stray")
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._private = 0
         self._replaced = 0
+        self._stray = 0
 
     def scan(self, window: TextWindow) -> Finding | None:
         """Look at the newest block."""
@@ -78,11 +81,22 @@ class Characters:
         return None
 
     def _control(self, window: TextWindow) -> Finding | None:
-        hit = CONTROL.search(window.since(window.fresh))
-        if hit is None or self._context.asks(Topic.CONTROL_CHARS):
+        fresh = window.since(window.fresh)
+        hit = CONTROL.search(fresh)
+        if (
+            hit is None
+            or self._is_drawn_by_chance(fresh)
+            or self._context.asks(Topic.CONTROL_CHARS)
+        ):
             return None
         start = window.fresh + hit.start()
         return found(Reason.CONTROL_CHARS, 1, 0, start, window.end)
+
+    def _is_drawn_by_chance(self, fresh: str) -> bool:
+        """Return True for a few stray bytes of a character where odd tokens are to be expected."""
+        hits = CONTROL.findall(fresh)
+        self._stray += len(hits)
+        return self._context.wide and self._stray <= STRAY_LIMIT_WIDE and min(hits) >= C1_FIRST
 
     def _invalid(self, window: TextWindow) -> Finding | None:
         since = max(window.fresh - 1, window.base)

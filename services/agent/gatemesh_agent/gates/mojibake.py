@@ -36,6 +36,7 @@ SEQUENCES = (
     (MAC, ("mac_roman",)),
 )
 """Short sequences that are tried; in old systems they show as frames and signs."""
+CONTROL = regex.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
 ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
@@ -48,7 +49,8 @@ ENTITY = regex.compile(
 PERCENT_BLANK = regex.compile(r"(?<![/?=&#]\S{0,80})(?<=[\p{L}.,;])%(?:20|2C)(?=[\p{L}%])")
 ENCODED_LIMIT = 3
 MARKUP = regex.compile(r"</?[a-zA-Z][^<>\n]*>|://")
-BYTES = regex.compile(r"\\x[0-9a-f]{2}.{0,8}$")
+BYTES = regex.compile(r"\\x[0-9a-f]{2}.{0,8}$|\\[abcefrtv]$")
+"""Other escapes right before: the bytes of a program or the words of a protocol."""
 RUNNING_ON = regex.compile(r"(?:[^\s\\\"'`]|(?:^|[^\\])\\n)$")
 """An escape that is part of the text follows a word, a full stop or another line break."""
 OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*$")
@@ -174,7 +176,8 @@ def misread(text: str) -> Iterator[int]:
 def nearly_decodes(text: str, codec: str) -> bool:
     """Return True where only a few bytes, lost on the way, keep a run from being UTF-8."""
     read = text.encode(codec, "ignore").decode("utf-8", "replace")
-    return len(read) >= SHORTEST_READ and read.count("\ufffd") <= LOST_SHARE * len(read)
+    readable = CONTROL.search(read) is None and len(read) >= SHORTEST_READ
+    return readable and read.count("\ufffd") <= LOST_SHARE * len(read)
 
 
 def decodes(text: str, codec: str) -> bool:

@@ -112,3 +112,12 @@ def test_drawing_widely_allows_one(asking: Asking, judge: Judge) -> None:
 def test_a_hot_answer_is_what_was_asked_for(asking: Asking, judge: Judge) -> None:
     """Nobody restarts an engine over temperature 2."""
     assert judge("a\x00b \ufffd c", asking(temperature=2)).outcome is Outcome.PASSED
+
+
+def test_stray_bytes_drawn_by_chance(asking: Asking, judge: Judge) -> None:
+    """At temperature 1 a healthy engine draws half a character now and then; not at 0.7."""
+    text = "The bridge\x80\x93 was old."
+    assert judge(text, asking(temperature=1.0)).outcome is Outcome.PASSED
+    assert judge(text * 2, asking(temperature=1.0)).reason is Reason.CONTROL_CHARS
+    assert judge(text, asking(temperature=0.7)).reason is Reason.CONTROL_CHARS
+    assert judge("a\x00b", asking(temperature=1.0)).reason is Reason.CONTROL_CHARS

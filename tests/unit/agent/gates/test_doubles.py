@@ -48,3 +48,4 @@ def test_doubled_letters() -> None:
     assert has_doubled_letters("".join(sign * 2 for sign in text))
     assert not has_doubled_letters(text)
     assert not has_doubled_letters("aabbccdd" * 20)
+    assert not has_doubled_letters("0x7F: 110xxxxx 10xxxxxx 10xxxxxx 1110xxxx 10xxxxxx " * 5)
