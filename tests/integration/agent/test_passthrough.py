@@ -137,12 +137,12 @@ async def test_large_uploads_flow_through(tmp_path: Path) -> None:
 
 
 async def test_other_ways_to_generate_are_counted(tmp_path: Path) -> None:
-    """A proxy that guards two paths must say what went past it."""
+    """A proxy that guards some paths must say what went past it."""
     async with (
         engine(mirror) as address,
         serving(settings_for(tmp_path, {"e": address})) as setup,
     ):
-        for path in ("/v1/responses", "/v1/messages", "/v1/embeddings"):
+        for path in ("/inference/v1/generate", "/generative_scoring", "/v1/embeddings"):
             await setup.post(path, {})
         await setup.post("/v1/chat/completions", ["no object"])
         setup.agent.roll_telemetry()
