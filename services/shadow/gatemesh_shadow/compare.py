@@ -161,5 +161,5 @@ def _passed(details: Mapping[str, Any], score: float, limit: float | None = None
 def _skipped(reason: Reason, why: str, details: Mapping[str, Any] | None = None) -> Judgement:
     return Judgement(
         CheckLevel.L4, Outcome.SKIPPED, reason, gate_version=GATE_VERSION,
-        details={**(details or {}), "why": why},
+        details={"measure": "second_answer", **(details or {}), "why": why},
     )  # fmt: skip

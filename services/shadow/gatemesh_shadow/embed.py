@@ -59,6 +59,8 @@ class SentenceModel:
     def cosines(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """The cosine of each pair; equal texts are embedded once, all in one sorted batch."""
         model = self.load()
+        if not pairs:
+            return []
         places = {text: place for place, text in enumerate(dict.fromkeys(_flat(pairs)))}
         # `encode` sorts by length, so that a batch holds little padding.
         vectors = model.encode(

@@ -1,10 +1,12 @@
 """What is learnt from healthy instances."""
 
 import json
+import random
+from pathlib import Path
 
 import pytest
 
-from gatemesh_common.messages import Decoding
+from gatemesh_common.messages import Decoding, Outcome
 from gatemesh_shadow.limits import (
     ENOUGH_FIGURES,
     FLOORS,
@@ -16,7 +18,8 @@ from gatemesh_shadow.limits import (
     normal_of,
     to_json,
 )
-from gatemesh_shadow.scores import DEFAULT_LIMITS, Figures
+from gatemesh_shadow.scores import DEFAULT_LIMITS, Figures, judge_figures
+from gatemesh_shadow.sequential import DriftWatch
 
 GREEDY = Decoding.GREEDY
 QUIET = Figures(32, 0.5, 0.001, 0.02, 0.001, 0.05)
@@ -64,7 +67,7 @@ def test_limit_of() -> None:
 
 def test_normal_of() -> None:
     """A spread of nothing is not taken at its word."""
-    assert normal_of([0.02] * 20, "distance").spread == 0.008
+    assert normal_of([0.02] * 20, "distance").spread == 0.01
     assert normal_of([0.0, 0.1, 0.2], "distance").spread == pytest.approx(0.14826)
     assert normal_of([0.0], "difference").two_sided
 
@@ -106,3 +109,32 @@ def test_they_can_be_written_down() -> None:
     limits.measured_at = "2026-05-01T12:00:00+00:00"
     again = from_json(json.loads(json.dumps(to_json({"default/m1": limits}))))
     assert again["default/m1"] == limits
+
+
+def recorded() -> dict[Decoding, list[Figures]]:
+    """Figures of recorded healthy answers."""
+    path = Path(__file__).parents[2] / "data" / "shadow" / "healthy_figures.json"
+    data = json.loads(path.read_text())
+    return {
+        decoding: [Figures(int(tokens), *rest) for tokens, *rest in data[decoding.value]]
+        for decoding in (GREEDY, Decoding.SAMPLED)
+    }
+
+
+@pytest.mark.parametrize("decoding", [GREEDY, Decoding.SAMPLED])
+@pytest.mark.parametrize("half", [0, 1])
+def test_recorded_healthy_answers_raise_no_alarm(decoding: Decoding, half: int) -> None:
+    """Limits learnt from one half of them; the other half passes, and never drifts."""
+    figures = recorded()[decoding]
+    limits, watch, rng = VersionLimits(), DriftWatch(), random.Random(half)
+    for one in figures[half::2]:
+        limits.learn(decoding, one)
+    others = figures[1 - half :: 2]
+    assert limits.scores(decoding).source == "calibrated"
+    assert all(
+        judge_figures(one, limits.scores(decoding)).outcome is Outcome.PASSED for one in others
+    )
+    normal = limits.normal(decoding)
+    for _ in range(10_000):
+        measures = rng.choice(others).measures()
+        assert watch.add(("engine-1", 1), "judge", (), measures, normal) is None
