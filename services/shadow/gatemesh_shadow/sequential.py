@@ -3,7 +3,8 @@
 A cumulative sum per measure (Page 1954): each answer adds how many robust deviations its figure
 lies above what is normal, less an allowance; the sum never falls below zero, and past a bound the
 life has drifted. False alarms: none in 200,000 answers drawn from recorded healthy figures that
-the limits were not learnt from, stated as less than one in 50,000. A shift of 3 deviations is found after 5 answers, of 2 after about 12.
+the limits were not learnt from, stated as less than one in 50,000. A shift of 3 deviations is
+found after 5 answers, of 2 after 11.
 """
 
 from collections import OrderedDict
