@@ -1,6 +1,7 @@
 """The rollback conditions, evaluated on one verdict and the facts around it."""
 
 from datetime import datetime
+from typing import Any
 
 from gatemesh_common.messages import CheckLevel, Outcome, Verdict
 from gatemesh_health_manager.facts import Facts, prompt_key
@@ -16,6 +17,8 @@ from gatemesh_health_manager.streaks import Streak, Streaks
 
 RANK = {Condition.A: 1, Condition.C: 2, Condition.B: 3, Condition.D: 4}
 """What is not acted on yet takes on the graver condition when that one is broken too."""
+SILENT = ("no answer", "no 200", "status ")
+"""Beginnings of the faults that agents tell when an engine did not answer a probe."""
 
 
 def broken_condition(
@@ -45,9 +48,25 @@ def breaks_b(verdict: Verdict, rule: ConditionB) -> bool:
 
 def has_proof(verdict: Verdict, rule: ConditionB) -> bool:
     """True for a failed probe suite with an answer that only a broken engine gives."""
-    faults = verdict.details.get("faults")
-    found = list(faults.values()) if isinstance(faults, dict) else []
+    found = list(faults_of(verdict).values())
     return verdict.check_level is CheckLevel.L5 and any(f in found for f in rule.suite_faults)
+
+
+def is_silence(verdict: Verdict) -> bool:
+    """True for a failed suite that got no answer at all: weights are not to blame for that."""
+    faults, failed = faults_of(verdict), verdict.details.get("failed")
+    wrong = [name for name in failed if name not in faults] if isinstance(failed, list) else []
+    return bool(faults) and not wrong and all(map(_says_nothing, faults.values()))
+
+
+def _says_nothing(fault: object) -> bool:
+    return isinstance(fault, str) and fault.startswith(SILENT)
+
+
+def faults_of(verdict: Verdict) -> dict[str, Any]:
+    """Return what was at fault in which answer of a probe suite, as far as it was told."""
+    faults = verdict.details.get("faults")
+    return faults if isinstance(faults, dict) else {}
 
 
 def counts_for_a(verdict: Verdict, rule: ConditionA) -> bool:

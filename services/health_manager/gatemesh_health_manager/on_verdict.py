@@ -11,15 +11,17 @@ from gatemesh_common.messages import (
     Verdict,
 )
 from gatemesh_health_manager.case import Case
-from gatemesh_health_manager.conditions import RANK, broken_condition, streaks_after
+from gatemesh_health_manager.conditions import (
+    RANK,
+    broken_condition,
+    is_silence,
+    streaks_after,
+)
 from gatemesh_health_manager.facts import Facts, evidence_time
 from gatemesh_health_manager.probing import schedule_probe, want_probe, want_second_probe
 from gatemesh_health_manager.record import Condition, Incident, InstanceRecord, Playbook
 from gatemesh_health_manager.score import FULL_SCORE, penalised
 from gatemesh_health_manager.states import Trigger
-
-PLAYBOOKS = {Condition.D: Playbook.REPLACE}
-"""What follows a condition; a restart where nothing is named."""
 
 
 def on_verdict(case: Case, verdict: Verdict, facts: Facts) -> None:
@@ -96,7 +98,8 @@ def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:
     case.change(streaks=streaks_after(case.record.streaks, verdict, at, case.policy))
     condition = broken_condition(verdict, at, facts, case.record.streaks, case.policy)
     if condition is not None:
-        accuse(case, condition, reason_for(condition, verdict, facts, case.record))
+        reason = reason_for(condition, verdict, facts, case.record)
+        accuse(case, condition, reason, playbook_for(condition, verdict))
     low = case.score < case.policy.score.suspect_below
     if low and case.record.state is InstanceState.HEALTHY:
         case.move(Trigger.DOUBTED)
@@ -160,12 +163,18 @@ def reason_for(condition: Condition, verdict: Verdict, facts: Facts, record: Ins
     return f"{facts.failures} failures of {facts.prompts} prompts, last: {verdict.reason}"
 
 
-def accuse(case: Case, condition: Condition, reason: str) -> None:
+def playbook_for(condition: Condition, verdict: Verdict) -> Playbook:
+    """Return what follows a condition: weights are pulled anew where they may be to blame."""
+    distrusted = condition is Condition.D and not is_silence(verdict)
+    return Playbook.REPLACE if distrusted else Playbook.RESTART
+
+
+def accuse(case: Case, condition: Condition, reason: str, playbook: Playbook) -> None:
     """Open an incident and act on it, or hold it while a brake is on."""
     incident = case.record.incident
     if incident is not None and RANK[condition] <= rank_of(incident):
         return
-    case.open_incident(condition, reason, PLAYBOOKS.get(condition, Playbook.RESTART))
+    case.open_incident(condition, reason, playbook)
     act_or_hold(case)
 
 

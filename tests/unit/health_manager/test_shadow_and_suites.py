@@ -236,6 +236,33 @@ def test_proof_in_a_suite_ejects_at_once() -> None:
     assert only_incident(world)[:2] == ("B", "open")
 
 
+@pytest.mark.parametrize(
+    ("details", "state"),
+    [
+        pytest.param({"health": "no 200 in time"}, S.RESTARTING, id="not-up"),
+        pytest.param({"a": "no answer in time", "b": "status 500"}, S.RESTARTING, id="silent"),
+        pytest.param({"a": "no answer in time", "b": "repetition"}, S.REPLACING, id="garbage-too"),
+        pytest.param({"a": ["no answer"]}, S.REPLACING, id="not-a-word"),
+        pytest.param({}, S.REPLACING, id="wrong-answers"),
+    ],
+)
+def test_weights_are_not_to_blame_for_silence(details: dict[str, object], state: S) -> None:
+    """An engine that hangs is ejected and restarted, without a pull."""
+    world = pool()
+    fail_suites(world, 2, details={"faults": details, "failed": list(details) or ["a"]})
+    world.obey("a")
+    assert world.states()["a"] is state
+    assert only_incident(world)[:2] == ("D", "open")
+
+
+def test_a_wrong_answer_beside_silence_distrusts_the_weights() -> None:
+    """One that was answered and was not right."""
+    world = pool()
+    fail_suites(world, 2, details={"faults": {"a": "no answer"}, "failed": ["a", "b"]})
+    world.obey("a")
+    assert world.states()["a"] is S.REPLACING
+
+
 @pytest.fixture
 def repaired() -> World:
     """Give a pool in which an instance, accused by C, has just been repaired in place."""
