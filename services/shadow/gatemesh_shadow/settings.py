@@ -66,7 +66,7 @@ class ShadowSettings(ServiceSettings):
     embedding_threshold: float = Field(default=0.55, ge=-1, le=1)
     """Least cosine of two answers at temperature 0; belongs to the model, A/A may lower it."""
 
-    embedding_threshold_sampled: float = Field(default=0.25, ge=-1, le=1)
+    embedding_threshold_sampled: float = Field(default=0.05, ge=-1, le=1)
     """The same for drawn answers."""
 
     embedding_batch: int = Field(default=64, ge=1, le=4096)
