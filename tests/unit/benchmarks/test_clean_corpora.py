@@ -26,7 +26,9 @@ def test_alarms_are_listed() -> None:
 def answer(text: str, *, stream: bool) -> dict[str, object]:
     """Return one recorded line."""
     if stream:
-        parts = [{"delta": {"content": part}} for part in (text[:5], text[5:])]
+        parts: list[dict[str, object]] = [
+            {"delta": {"content": part}} for part in (text[:5], text[5:])
+        ]
         parts.append({"delta": {}, "finish_reason": "stop"})
         events = [json.dumps({"choices": [{"index": 0, **part}]}) for part in parts]
         body = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])

@@ -18,7 +18,7 @@ OPEN_LIMIT = 2
 
 SPECIAL = regex.compile(
     r"""<\|[\w./:\ -]{1,48}\|> | <\uff5c[^\uff5c<>\n]{1,48}\uff5c>
-    | <(?:pad | unk | bos | eos | PAD | UNK | BOS | EOS)>
+    | (?<!\?P|\\g)<(?:pad | unk | bos | eos | PAD | UNK | BOS | EOS)>
     | <(?:start | end)_of_(?:turn | image | text | audio)>
     | <(?:extra_id_ | unused | reserved_)\d{1,4}>
     | (?<=[^\s`])assistant(?:final|analysis|commentary)(?=[^\s`])
@@ -29,7 +29,7 @@ BARE = regex.compile(r"</?s>")
 """Sentence marks; also HTML for struck-out text, so they count only without a partner."""
 UNDECODED = regex.compile(
     r"""(?<=[\p{L}\d.,;:!?)])[ĠĊ](?=[\p{L}ĠĊ(\"']) | (?<![\u2581-\u2588\s`])▁(?=\p{L})
-    | ^▁(?=\p{L}) | (?<=\ )\#\#(?=\p{Ll}) | (?<=\p{L})@@\ (?=\p{L}) | (?<=\p{L})</w>
+    | ^▁(?=\p{L}) | (?<=\S\ )\#\#(?=\p{Ll}) | (?<=\p{L})@@\ (?=\p{L}) | (?<=\p{L})</w>
     | <0x[0-9A-F]{2}>""",
     regex.VERBOSE,
 )
