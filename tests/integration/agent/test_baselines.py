@@ -68,6 +68,15 @@ def answer(logprob: float) -> bytes:
     return json.dumps({"choices": [choice]}).encode()
 
 
+async def repeat(publisher: Publisher, told: tuple[Baseline, ...], path: Path) -> None:
+    """Publish yardsticks as the manager does, until the agent has one on disk."""
+    async with asyncio.timeout(30):
+        while not load_baselines(path):
+            for each in told:
+                await publisher.publish(each)
+            await asyncio.sleep(0.05)
+
+
 async def tell(amqp_url: str, folder: Path, *told: Baseline) -> None:
     """Have a running agent hear yardsticks until it has them on disk."""
     settings = settings_for(folder, {}, GATEMESH_AMQP_URL=amqp_url)
@@ -76,11 +85,7 @@ async def tell(amqp_url: str, folder: Path, *told: Baseline) -> None:
         following = asyncio.create_task(agent.baseline_feed.run(amqp_url))
 
         try:
-            async with asyncio.timeout(30):
-                while not load_baselines(baselines_path(settings)):
-                    for each in told:
-                        await publisher.publish(each)
-                    await asyncio.sleep(0.05)
+            await repeat(publisher, told, baselines_path(settings))
         finally:
             following.cancel()
             with contextlib.suppress(asyncio.CancelledError):
