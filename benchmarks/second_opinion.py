@@ -56,32 +56,37 @@ def start_engine(name: str) -> tuple[subprocess.Popen[str], str]:
     raise RuntimeError(f"{name} ended before it was ready")
 
 
-async def waits(engines: dict[str, str], requests: int, *, stream: bool) -> list[float]:
+def settings_of(engines: dict[str, str], folder: Path) -> AgentSettings:
+    """Return an agent's settings without a broker."""
+    return AgentSettings.model_validate(
+        {
+            "port": 0,
+            "instances": engines,
+            "spool_dir": folder,
+            "fingerprint_key": "0123456789abcdef",
+            "attribution_per_minute": 10_000,
+            "GATEMESH_AMQP_URL": NOWHERE,
+        }
+    )
+
+
+async def waits(settings: AgentSettings, requests: int, *, stream: bool) -> list[float]:
     """Return for how long each hard verdict was withheld, seconds."""
     found: list[Verdict] = []
-    with tempfile.TemporaryDirectory() as folder:
-        settings = AgentSettings.model_validate(
-            {
-                "port": 0,
-                "instances": engines,
-                "spool_dir": Path(folder),
-                "fingerprint_key": "0123456789abcdef",
-                "attribution_per_minute": 10_000,
-                "GATEMESH_AMQP_URL": NOWHERE,
-            }
-        )
-        async with (
-            build_agent(settings) as agent,
-            listening(agent) as url,
-            aiohttp.ClientSession() as session,
-        ):
-            agent.guarding.reporter.heeds.append(found.append)
-            for number in range(requests):
-                body = question(number, stream=stream)
-                async with session.post(url + CHAT, json=body) as response:
-                    await response.read()
-            await agent.guarding.opinions.settle()
+    async with build_agent(settings) as agent, listening(agent) as url:
+        agent.guarding.reporter.heeds.append(found.append)
+        await ask(url, requests, stream=stream)
+        await agent.guarding.opinions.settle()
     return [each.details["attributed_after_s"] for each in found if each.hard]
+
+
+async def ask(url: str, requests: int, *, stream: bool) -> None:
+    """Send so many requests, one after the other."""
+    async with aiohttp.ClientSession() as session:
+        for number in range(requests):
+            body = question(number, stream=stream)
+            async with session.post(url + CHAT, json=body) as response:
+                await response.read()
 
 
 def question(number: int, *, stream: bool) -> dict[str, Any]:
@@ -152,16 +157,17 @@ def summary(waited: Sequence[float]) -> dict[str, float]:
     }
 
 
-async def measure(requests: int) -> dict[str, Any]:
+async def measure(requests: int, folder: Path) -> dict[str, Any]:
     """Return all figures."""
     started = {name: start_engine(name) for name in ("engine-0", "engine-1")}
-    engines = {name: address for name, (_, address) in started.items()}
+    settings = settings_of({name: address for name, (_, address) in started.items()}, folder)
     try:
         async with aiohttp.ClientSession() as session:
-            await session.post(f"{engines['engine-0']}/sim/fault", json={"fault": "nan"})
+            fault = f"{settings.instances['engine-0']}/sim/fault"
+            await session.post(fault, json={"fault": "nan"})
         return {
-            "stream": summary(await waits(engines, requests, stream=True)),
-            "whole": summary(await waits(engines, requests, stream=False)),
+            "stream": summary(await waits(settings, requests, stream=True)),
+            "whole": summary(await waits(settings, requests, stream=False)),
             "cpu_us": {name: round(value, 2) for name, value in costs().items()},
         }
     finally:
@@ -176,7 +182,8 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    figures = asyncio.run(measure(options.requests))
+    with tempfile.TemporaryDirectory() as folder:
+        figures = asyncio.run(measure(options.requests, Path(folder)))
     written = json.dumps(figures, indent=1)
     sys.stdout.write(written + "\n")
     if options.json is not None:
