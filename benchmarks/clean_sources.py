@@ -254,9 +254,14 @@ def english_passages(folder: Path) -> Iterator[CleanText]:
     for module in MODULES:
         for path in modules_files(folder, module):
             if path.suffix == ".md":
-                for passage in cut_passages(iter(blocks_of(path.read_text("utf-8", "replace")))):
-                    name = str(path.relative_to(folder))
-                    yield clean("en", name, f"How do I use {module}?", passage)
+                yield from module_passages(folder, module, path)
+
+
+def module_passages(folder: Path, module: str, page: Path) -> Iterator[CleanText]:
+    """Yield passages of one page of an npm package."""
+    name = str(page.relative_to(folder))
+    for passage in cut_passages(iter(blocks_of(page.read_text("utf-8", "replace")))):
+        yield clean("en", name, f"How do I use {module}?", passage)
 
 
 def blocks_of(readme: str) -> list[str]:

@@ -109,9 +109,7 @@ class Generator:
         service = self._service
         settings = service.settings
         asked = understand(route, body, request.headers, settings, service.library.vocabulary)
-        spec = service.plan.choose(
-            asked.fault, service.age_s(), salted="cache_salt" in body
-        )
+        spec = service.plan.choose(asked.fault, service.age_s(), salted="cache_salt" in body)
         if spec and spec.fault not in service.faults:
             raise bad_request(f"sim_fault: no fault is called {spec.fault!r}", "sim_fault")
         plan = plan_answer(asked, spec, service.faults, service.library)

@@ -49,11 +49,17 @@ async def until_serving(platform: Platform) -> None:
     """Wait until the first engine answers."""
     url = f"http://127.0.0.1:{platform.ports['engine-0']}/health"
     async with asyncio.timeout(DEADLINE_S), aiohttp.ClientSession() as session:
-        while True:
-            with suppress(aiohttp.ClientError):
-                async with session.get(url):
-                    return
+        while not await answers(session, url):
             await asyncio.sleep(0.05)
+
+
+async def answers(session: aiohttp.ClientSession, url: str) -> bool:
+    """Return True when someone answers at the address."""
+    try:
+        async with session.get(url):
+            return True
+    except aiohttp.ClientError:
+        return False
 
 
 async def test_weights_are_replaced(
