@@ -85,7 +85,7 @@ class AgentSettings(ServiceSettings):
     """Messages kept while the broker is away; beyond it the oldest telemetry goes first."""
 
     top_logprobs: int = Field(default=20, ge=0, le=100)
-    """Log probabilities asked per token where the client asked none; 0 asks none: no gate L3."""
+    """Log probabilities asked per token where the client asked none; 0: none."""
 
     vocab_sizes: Pairs = Field(default_factory=dict)
     """Vocabulary size by model name, `model=49152,...`; sharpens the bounds of gate L3."""

@@ -21,7 +21,8 @@ def verdict_of(
     named = {"judge": judge} if judge else {}
     return Verdict(
         message_id=derived_id(f"{sample.message_id}:{judgement.gate}:{measure}"),
-        timestamp=now,
+        # Conditions count by the moment of the answer; how late it was judged must not matter.
+        timestamp=min(sample.timestamp, now),
         traceparent=sample.traceparent,
         instance_id=sample.instance_id,
         request_id=sample.request_id,
