@@ -122,12 +122,15 @@ async def run(settings: ShadowSettings, store: LimitsStore, readiness: Readiness
             replicas, store, models.embedder, utc_now, settings.calibrate_every_s
         )
         log.info("shadow_started", extra=models.labels())
+        # In threads of their own, at once: the first sample must not wait for a minute.
+        loading = asyncio.create_task(asyncio.to_thread(models.load))
         await first_to_end(
             calibration.run() if settings.calibrate else asyncio.Event().wait(),
             save_now_and_then(store),
             watch_routing(fleet, readiness),
             consume(settings, publisher, judge, fleet, readiness),
         )
+        loading.cancel()
 
 
 async def save_now_and_then(store: LimitsStore) -> None:

@@ -51,24 +51,21 @@ class SampleJudge:
         if self.replicas.is_expired(sample):
             DROPPED.labels(why="too_old").inc()
             return
-        verdicts = await self._verdicts(sample)
-        for verdict in verdicts:
-            await retry_passing_faults(partial(self.publish, verdict))
-        age_s = (self.clock() - sample.timestamp).total_seconds()
-        LAG_SECONDS.observe(max(age_s, 0.0))
-
-    async def _verdicts(self, sample: ShadowSample) -> list[Verdict]:
         version = self.replicas.fleet.model_version(sample)
+        is_bad = await self._judge_by_replicas(sample, version)
+        await self._send(sample, await self._verified(sample, version, is_bad=is_bad))
+
+    async def _judge_by_replicas(self, sample: ShadowSample, version: str | None) -> bool:
+        """Publish what other instances say; each measure as soon as it is there. True if bad."""
         limits = self.store.limits(sample.pool, version)
-        found: list[Verdict] = []
         try:
             question = Question(*replayable(sample))
-            scored, compared = await asyncio.gather(
-                self._scored(sample, question, limits), self._compared(sample, question, limits)
+            (scored, first), (compared, second) = await asyncio.gather(
+                self._scored(sample, question, limits, version),
+                self._compared(sample, question, limits, version),
             )
-            found += self._scored_verdicts(sample, scored, version)
-            found += self._compared_verdicts(sample, compared, version)
             self._learn(sample, scored, compared, limits)
+            return _any_failed([*first, *second])
         except NotReplayableError as error:
             SKIPPED.labels(check_level="L4", reason=Reason.NOT_COMPARABLE).inc()
             log.debug("sample_not_replayable", extra={"why": error.why})
@@ -78,24 +75,47 @@ class SampleJudge:
         except SampleExpiredError:
             DROPPED.labels(why="no_answer").inc()
             log.warning("sample_expired", extra=_named(sample))
-        found += await self._verified(sample, version, is_bad=_any_failed(found))
-        return found
+        # Unknown is no reason to learn from it.
+        return True
+
+    async def _send(self, sample: ShadowSample, verdicts: Sequence[Verdict]) -> None:
+        for verdict in verdicts:
+            await retry_passing_faults(partial(self.publish, verdict))
+            age_s = (self.clock() - sample.timestamp).total_seconds()
+            LAG_SECONDS.observe(max(age_s, 0.0))
 
     async def _scored(
-        self, sample: ShadowSample, question: Question, limits: VersionLimits
-    ) -> Scored | None:
-        return await self.scoring.judge(sample, question, limits) if self.scoring else None
+        self,
+        sample: ShadowSample,
+        question: Question,
+        limits: VersionLimits,
+        version: str | None,
+    ) -> tuple[Scored | None, list[Verdict]]:
+        if self.scoring is None:
+            return None, []
+        scored = await self.scoring.judge(sample, question, limits)
+        verdicts = self._scored_verdicts(sample, scored, version)
+        await self._send(sample, verdicts)
+        return scored, verdicts
 
     async def _compared(
-        self, sample: ShadowSample, question: Question, limits: VersionLimits
-    ) -> Compared | None:
-        is_wanted = sample.cause != "random" or self.rng.random() < self.second_answer_share
-        return await self.answering.judge(sample, question, limits) if is_wanted else None
+        self,
+        sample: ShadowSample,
+        question: Question,
+        limits: VersionLimits,
+        version: str | None,
+    ) -> tuple[Compared | None, list[Verdict]]:
+        if sample.cause == "random" and self.rng.random() >= self.second_answer_share:
+            return None, []
+        compared = await self.answering.judge(sample, question, limits)
+        verdicts = self._compared_verdicts(sample, compared, version)
+        await self._send(sample, verdicts)
+        return compared, verdicts
 
     def _scored_verdicts(
-        self, sample: ShadowSample, scored: Scored | None, version: str | None
+        self, sample: ShadowSample, scored: Scored, version: str | None
     ) -> list[Verdict]:
-        if scored is None or not _counts(scored.judgement):
+        if not _counts(scored.judgement):
             return []
         judge = scored.judge.instance_id if scored.judge else None
         now = self.clock()
@@ -109,9 +129,9 @@ class SampleJudge:
         return [verdict, verdict_on_judge(failed, scored.accused_judge)]
 
     def _compared_verdicts(
-        self, sample: ShadowSample, compared: Compared | None, version: str | None
+        self, sample: ShadowSample, compared: Compared, version: str | None
     ) -> list[Verdict]:
-        if compared is None or not _counts(compared.judgement):
+        if not _counts(compared.judgement):
             return []
         judge = compared.judge.instance_id if compared.judge else None
         return [

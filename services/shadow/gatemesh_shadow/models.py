@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gatemesh_common.errors import SettingsError
@@ -28,6 +28,16 @@ class Models:
 
     embedder: Embedder | None
     verifying: Verifying | None
+    loaders: tuple[Callable[[], object], ...] = ()
+    """Load what is used later; each may take a minute."""
+
+    def load(self) -> None:
+        """Load all models; one that cannot be loaded is left to who needs it first."""
+        for loader in self.loaders:
+            try:
+                loader()
+            except ModelUnavailableError as error:
+                log.error("model_not_loaded", extra={"reason": str(error)})  # noqa: TRY400
 
     def labels(self) -> dict[str, bool]:
         """Which of them there are, for the log."""
@@ -40,14 +50,15 @@ def open_models(settings: ShadowSettings) -> Models:
     Raises:
         SettingsError: a model was named, and it cannot be used here.
     """
-    embedder = open_embedder(settings) if settings.embedding == "auto" else None
-    verifying = open_verifier(settings) if settings.verifier == "auto" else None
+    loaders: list[Callable[[], object]] = []
+    embedder = open_embedder(settings, loaders) if settings.embedding == "auto" else None
+    verifying = open_verifier(settings, loaders) if settings.verifier == "auto" else None
     MODELS_READY.labels(model="embedding").set(embedder is not None)
     MODELS_READY.labels(model="verifier").set(verifying is not None)
-    return Models(embedder, verifying)
+    return Models(embedder, verifying, tuple(loaders))
 
 
-def open_embedder(settings: ShadowSettings) -> Embedder | None:
+def open_embedder(settings: ShadowSettings, loaders: list[Callable[[], object]]) -> Embedder | None:
     """Return the sentence models by language; raises as `open_models` does."""
     named = settings.embedding_model or settings.multilingual_model
     try:
@@ -57,19 +68,25 @@ def open_embedder(settings: ShadowSettings) -> Embedder | None:
         _miss("embedding", error, named, "GATEMESH_SHADOW_EMBEDDING_MODEL")
         return None
     batchers = dict.fromkeys(
-        settings.embedding_languages.split(","), _batcher(settings, settings.embedding_model)
+        settings.embedding_languages.split(","),
+        _batcher(settings, settings.embedding_model, loaders),
     )
     if settings.multilingual_model:
-        batchers["*"] = _batcher(settings, settings.multilingual_model)
+        batchers["*"] = _batcher(settings, settings.multilingual_model, loaders)
     return Embedder(batchers)
 
 
-def _batcher(settings: ShadowSettings, name: str) -> Batcher[tuple[str, str], float]:
+def _batcher(
+    settings: ShadowSettings, name: str, loaders: list[Callable[[], object]]
+) -> Batcher[tuple[str, str], float]:
     model = SentenceModel(name, settings.embedding_batch, settings.torch_threads)
+    loaders.append(model.load)
     return Batcher(model.cosines, max(settings.embedding_batch // 2, 1), GATHER_S)
 
 
-def open_verifier(settings: ShadowSettings) -> Verifying | None:
+def open_verifier(
+    settings: ShadowSettings, loaders: list[Callable[[], object]]
+) -> Verifying | None:
     """Return the verifier; raises as `open_models` does."""
     try:
         _, file_name = verifier_model(settings.verifier_model)
@@ -78,6 +95,7 @@ def open_verifier(settings: ShadowSettings) -> Verifying | None:
         _miss("verifier", error, settings.verifier_model, "GATEMESH_SHADOW_VERIFIER_MODEL")
         return None
     model = VerifierModel(settings.verifier_model, settings.verifier_tokens, settings.torch_threads)
+    loaders.append(model.load)
     batcher = Batcher(model.scores, VERIFIER_BATCH, GATHER_S)
     return Verifying(batcher, settings.verifier_per_s, time.monotonic)
 

@@ -31,6 +31,17 @@ def test_a_named_model_must_be_usable() -> None:
         open_models(ShadowSettings(verifier_model="some/model"))
 
 
+def test_loading_goes_on_after_a_failure() -> None:
+    """What cannot be loaded is left to who needs it first."""
+    loaded: list[int] = []
+
+    def fail() -> None:
+        raise ModelUnavailableError("gone")
+
+    models.Models(None, None, (fail, lambda: loaded.append(1))).load()
+    assert loaded == [1]
+
+
 def test_a_missing_module_is_named() -> None:
     """By its name."""
     with pytest.raises(ModelUnavailableError, match="no_such_module_here"):
