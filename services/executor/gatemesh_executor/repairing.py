@@ -63,7 +63,11 @@ class HttpRepair:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=DEADLINE_S))
+        # vLLM closes idle connections after 5 s; a kept one would break under a rare request.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(force_close=True),
+            timeout=aiohttp.ClientTimeout(total=DEADLINE_S),
+        )
         return self
 
     async def __aexit__(

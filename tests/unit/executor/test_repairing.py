@@ -21,11 +21,13 @@ class Engine:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, bytes]] = {}
         self.asked: list[tuple[str, object]] = []
+        self.kept_open: list[bool] = []
         self.url = ""
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         """Answer one request."""
         body = await request.read()
+        self.kept_open.append(request.keep_alive)
         self.asked.append((request.path, json.loads(body) if body else None))
         status, content = self.answers.get(request.path, (404, b""))
         return web.Response(status=status, body=content)
@@ -60,6 +62,14 @@ async def test_the_engine_is_asked_as_vllm_wants_it(engine: Engine) -> None:
         ("/weight_checker", {"action": "checksum"}),
         ("/collective_rpc", {"method": "reload_weights"}),
     ]
+
+
+async def test_no_connection_is_kept(engine: Engine) -> None:
+    """Minutes lie between two requests, and vLLM closes idle ones after seconds."""
+    engine.answers = {"/collective_rpc": (200, b"")}
+    async with HttpRepair() as repair:
+        await repair.reload(engine.url)
+    assert engine.kept_open == [False]
 
 
 async def test_an_engine_outside_of_developer_mode_offers_none(engine: Engine) -> None:
