@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -105,7 +106,9 @@ class Replicas:
     ) -> PromptScores:
         """Let a judge score the answer's tokens in one prefill."""
         body = score_body(question.model, [*prompt, *answer])
-        return read_scores(await self.post(judge, COMPLETIONS, body, "score"), answer)
+        found = await self.post(judge, COMPLETIONS, body, "score")
+        with of_known_shape():
+            return read_scores(found, answer)
 
     async def prompt(
         self, judge: RoutedInstance, question: Question, answer_tokens: int
@@ -116,23 +119,26 @@ class Replicas:
             return given, answer_tokens
         body = tokenize_body(question.path, question.request)
         found = await self.post(judge, "/tokenize", body, "tokenize")
-        ids = [int(one) for one in found["tokens"]]
+        with of_known_shape():
+            ids, longest = token_ids(found), int(found["max_model_len"])
         # One more token is generated, whether wanted or not.
-        return ids, min(answer_tokens, int(found["max_model_len"]) - len(ids) - 1)
+        return ids, min(answer_tokens, longest - len(ids) - 1)
 
     async def tokens_of(self, judge: RoutedInstance, question: Question, text: str) -> list[int]:
         """Token ids of an answer's text, where the engine did not tell them."""
         named = {"model": question.model} if question.model else {}
         body = {**named, "prompt": text, "add_special_tokens": False}
-        return [
-            int(one) for one in (await self.post(judge, "/tokenize", body, "tokenize"))["tokens"]
-        ]
+        found = await self.post(judge, "/tokenize", body, "tokenize")
+        with of_known_shape():
+            return token_ids(found)
 
     async def second(self, judge: RoutedInstance, question: Question) -> SecondAnswer:
         """Let a judge answer the same request."""
         body = second_body(question.path, question.request, self.most_tokens)
         path = CHAT if question.path == CHAT else COMPLETIONS
-        return read_second(path, await self.post(judge, path, body, "second"))
+        found = await self.post(judge, path, body, "second")
+        with of_known_shape():
+            return read_second(path, found)
 
     async def post(
         self, judge: RoutedInstance, path: str, body: Mapping[str, Any], purpose: str
@@ -143,3 +149,17 @@ class Replicas:
             return await self.client.post(judge.base_url, path, body)
         finally:
             REPLICA_SECONDS.labels(purpose=purpose).observe(time.monotonic() - begun_s)
+
+
+@contextmanager
+def of_known_shape() -> Iterator[None]:
+    """Read an answer: one that lacks what is read is a broken instance's, not our fault."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ReplicaBrokenError("its answer has another shape") from error
+
+
+def token_ids(found: Mapping[str, Any]) -> list[int]:
+    """Return the ids in an answer of `/tokenize`."""
+    return [int(one) for one in found["tokens"]]

@@ -22,7 +22,7 @@ class ReplicaRefusedError(GatemeshError):
 
 
 class ReplicaBrokenError(GatemeshError):
-    """The instance that was taken for healthy computes figures that are no numbers."""
+    """The instance that was taken for healthy answers what nobody can read: no numbers, no JSON."""
 
     retryable = True
 

@@ -165,6 +165,7 @@ def read_scores(body: Mapping[str, Any], answer_ids: Sequence[int]) -> PromptSco
 
     Raises:
         ReplicaBrokenError: they are missing or no numbers.
+        LookupError, TypeError, ValueError, AttributeError: the answer has another shape.
     """
     [choice] = body["choices"]
     entries = (choice.get("prompt_logprobs") or [])[-len(answer_ids) :]
@@ -197,7 +198,11 @@ def second_body(path: str, request: Mapping[str, Any], most_tokens: int) -> Body
 
 
 def read_second(path: str, body: Mapping[str, Any]) -> SecondAnswer:
-    """Read the first choice of a second answer."""
+    """Read the first choice of a second answer.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError: the answer has another shape.
+    """
     choice = body["choices"][0]
     is_cut = choice.get("finish_reason") == "length"
     if path == COMPLETIONS:

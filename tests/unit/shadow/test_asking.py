@@ -82,6 +82,22 @@ async def test_the_prompt_leaves_room() -> None:
     assert await replicas.prompt(PAIR[0], given, 8) == ([7, 8], 8)
 
 
+@pytest.mark.parametrize(
+    "answer", [{}, {"tokens": None, "choices": []}, {"tokens": ["x"], "choices": [None]}]
+)
+async def test_an_answer_of_another_shape_is_a_broken_instance(answer: dict[str, Any]) -> None:
+    """It neither ends the shadow nor loses the sample: another judge is asked."""
+    replicas = replicas_of(Engines({"engine-0": lambda _path, _body: answer}), *PAIR)
+    with pytest.raises(ReplicaBrokenError):
+        await replicas.scores(PAIR[0], QUESTION, [1, 2], TOKENS)
+    with pytest.raises(ReplicaBrokenError):
+        await replicas.second(PAIR[0], QUESTION)
+    with pytest.raises(ReplicaBrokenError):
+        await replicas.prompt(PAIR[0], QUESTION, 8)
+    with pytest.raises(ReplicaBrokenError):
+        await replicas.tokens_of(PAIR[0], QUESTION, "x")
+
+
 async def test_scores_and_second_answers() -> None:
     """As the engine gives them."""
     replicas = replicas_of(Engines({"engine-0": engine()}), *PAIR)
