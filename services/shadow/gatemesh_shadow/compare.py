@@ -46,10 +46,7 @@ def judge_pair(
     `split_gap_nats` is the gap at the first split of two greedy answers (`splits.first_split`);
     unknown, a split is not taken for a fault by itself.
     """
-    pair = Pair(
-        request, primary_text, shadow_text, primary_calls, shadow_calls, cosine,
-        limits or PairLimits(),
-    )  # fmt: skip
+    pair = Pair(request, primary_text, shadow_text, cosine, limits or PairLimits())
     if primary_calls or shadow_calls:
         return _judge_fields(
             call_differences(primary_calls, shadow_calls, names_only=not pair.greedy), "tool_calls"

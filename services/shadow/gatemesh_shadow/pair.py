@@ -1,6 +1,6 @@
 """Two answers to one request, and what comparing them needs to know of them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,8 +41,6 @@ class Pair:
     request: Mapping[str, Any]
     first: str
     second: str
-    first_calls: Sequence[Mapping[str, Any]] = ()
-    second_calls: Sequence[Mapping[str, Any]] = ()
     cosine: float | None = None
     limits: PairLimits = field(default_factory=PairLimits)
 

@@ -65,12 +65,6 @@ fp32: distance at most 0.04 greedy and 0.06 sampled, worst regret at most 0.28; 
 silent has 0.18 and 0.31, and 1.2 (medians)."""
 
 
-def limits_for(limits: Mapping[Decoding, ScoreLimits], decoding: Decoding) -> ScoreLimits:
-    """The limits of a way of decoding; the wide ones where it is not known."""
-    key = Decoding.GREEDY if decoding is Decoding.GREEDY else Decoding.SAMPLED
-    return limits.get(key, DEFAULT_LIMITS[key])
-
-
 def figures_of(
     replica: Sequence[float],
     favourite: Sequence[float],

@@ -5,7 +5,6 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from math import exp
 from typing import Any
 
 from gatemesh_shadow.errors import ModelUnavailableError
@@ -98,8 +97,3 @@ def _score(torch: Any, model: Any, hidden: Any, row: Sequence[int]) -> tuple[flo
     picked = logits.gather(1, wanted[:, None])[:, 0]
     nats = torch.logsumexp(logits, dim=1) - picked
     return float(nats.mean()), count
-
-
-def perplexity(nll_nats: float) -> float:
-    """What people call it."""
-    return exp(min(nll_nats, 50.0))

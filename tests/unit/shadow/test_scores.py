@@ -2,15 +2,13 @@
 
 import pytest
 
-from gatemesh_common.messages import Decoding, Outcome, Reason
+from gatemesh_common.messages import Outcome, Reason
 from gatemesh_shadow.scores import (
-    DEFAULT_LIMITS,
     FULL_TOKENS,
     Figures,
     ScoreLimits,
     figures_of,
     judge_figures,
-    limits_for,
     widened,
 )
 
@@ -69,9 +67,3 @@ def test_passes_name_their_tightest_measure() -> None:
     """Distance where own figures are known, else what there is."""
     assert judge_figures(GOOD, LIMITS).score == 0.0
     assert judge_figures(Figures(24, 1.5), LIMITS).score == 1.5
-
-
-def test_unknown_decoding_has_the_wide_limits() -> None:
-    """Calibrated ones come first."""
-    assert limits_for({}, Decoding.UNKNOWN) is DEFAULT_LIMITS[Decoding.SAMPLED]
-    assert limits_for({Decoding.GREEDY: LIMITS}, Decoding.GREEDY) is LIMITS

