@@ -55,6 +55,8 @@ def configuration(node: RabbitNode) -> str:
             "log.file = false",
             "disk_free_limit.absolute = 50MB",
             "vm_memory_high_watermark.absolute = 512MB",
+            # The executor holds a command while it pulls weights; the default is half an hour.
+            "consumer_timeout = 14400000",
             f"load_definitions = {node.folder / 'definitions.json'}",
             "",
         ]
