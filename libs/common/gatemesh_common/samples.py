@@ -1,8 +1,9 @@
 """What goes to the shadow, and the yardsticks that are shared by all agents of a pool."""
 
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gatemesh_common.message import InstanceMessage, Message
 from gatemesh_common.words import EVENTS, SHADOW, Decoding, Identifier, Share
@@ -21,6 +22,10 @@ def any_script(script: str) -> str:
     """Return the name of all scripts together that has the band of this one."""
     _, mark, band = script.partition(BAND_MARK)
     return ANY_SCRIPT + mark + band
+
+
+Figure = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
+"""A figure that can be reckoned with: one absurd sketch must not spoil a pool's yardstick."""
 
 
 class ShadowSample(InstanceMessage):
@@ -61,6 +66,10 @@ class ShadowSample(InstanceMessage):
         return (self.pool,)
 
 
+BinPlace = Annotated[int, Field(ge=-(10**9), le=10**9)]
+BinCount = Annotated[int, Field(ge=0, le=10**9)]
+
+
 class Sketch(BaseModel):
     """A histogram of one figure over many answers; sketches are merged by adding counts."""
 
@@ -72,9 +81,9 @@ class Sketch(BaseModel):
     script: str = Field(max_length=30)
     """Main script of the answers, such as `latin` or `han`; where tokens were drawn followed by the
     band of the temperature, as in `latin~warm`."""
-    width: float = Field(gt=0)
+    width: float = Field(ge=1e-6, le=1e3, allow_inf_nan=False)
     """Width of a bin in the figure's unit; bin n holds values from n * width on."""
-    bins: dict[int, int] = Field(default_factory=dict)
+    bins: dict[BinPlace, BinCount] = Field(default_factory=dict, max_length=20_000)
 
 
 class BaselineEntry(BaseModel):
@@ -85,13 +94,21 @@ class BaselineEntry(BaseModel):
     metric: str = Field(min_length=1, max_length=50)
     decoding: Decoding
     script: str = Field(max_length=30)
-    count: int = Field(ge=0)
+    count: int = Field(ge=0, le=10**12)
     """Answers it was learnt from."""
-    median: float
-    mad: float = Field(ge=0)
+    median: Figure
+    mad: float = Field(ge=0, le=1e9, allow_inf_nan=False)
     """Median absolute deviation from the median, in the figure's unit."""
-    quantiles: tuple[float, ...] | None = None
+    quantiles: tuple[Figure, ...] | None = None
     """The figure at each of `SHARES`, rising; absent where only median and MAD are known."""
+
+    @model_validator(mode="after")
+    def rise(self) -> "BaselineEntry":
+        """Refuse quantiles that fall: no figure has a place among them."""
+        values = self.quantiles or ()
+        if any(after < before for before, after in pairwise(values)):
+            raise ValueError("quantiles: must rise")
+        return self
 
 
 class Baseline(Message):

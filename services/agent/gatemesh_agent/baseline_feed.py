@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.broadcasts import follow
+from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import Baseline, key_segment
 
 log = logging.getLogger(__name__)
@@ -42,4 +43,6 @@ class BaselineFeed:
             faults = error.errors(include_input=False, include_url=False)
             log.error("baseline_refused", extra={"fields": [fault["loc"] for fault in faults]})  # noqa: TRY400
             return
-        self._baselines.take(baseline)
+        # One from the future could never be replaced.
+        stamped = min(baseline.timestamp, utc_now())
+        self._baselines.take(baseline.model_copy(update={"timestamp": stamped}))

@@ -69,7 +69,9 @@ class RoutingFeed:
             log.error("routing_table_refused", extra={"fields": [fault["loc"] for fault in faults]})  # noqa: TRY400
             return
         if table.pool == self._pool:
-            self.apply(table)
+            # One from the future could never be replaced by a lower version.
+            stamped = min(table.timestamp, self._clock())
+            self.apply(table.model_copy(update={"timestamp": stamped}))
             # Also for a repeated table: what a follower could not finish, it takes up again.
             self._on_view(self._router.view)
             await self._confirm()

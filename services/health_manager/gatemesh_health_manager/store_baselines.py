@@ -1,10 +1,12 @@
 """Yardsticks in the database: sketches that wait, what instances showed, what was published."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import RowMapping, Table, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -35,6 +37,8 @@ from gatemesh_health_manager.store_tables import (
     INSTANCES,
     TELEMETRY_WINDOWS,
 )
+
+log = logging.getLogger(__name__)
 
 MOST_WINDOWS = 2_000
 """Taken in at once; the rest waits for the next round."""
@@ -167,13 +171,14 @@ async def release(connection: AsyncConnection, message_ids: Sequence[str]) -> No
 
 
 def held_back(row: RowMapping) -> HeldBack:
-    """Return the sketches of a row."""
-    return HeldBack(
-        row["instance_id"],
-        row["incarnation"],
-        row["window_start"],
-        tuple(Sketch.model_validate(sketch) for sketch in row["sketches"]),
-    )
+    """Return the sketches of a row; absurd ones, stored by an earlier release, are left out."""
+    sketches: list[Sketch] = []
+    for sketch in row["sketches"]:
+        try:
+            sketches.append(Sketch.model_validate(sketch))
+        except ValidationError:
+            log.warning("sketch_dropped", extra={"instance_id": row["instance_id"]})
+    return HeldBack(row["instance_id"], row["incarnation"], row["window_start"], tuple(sketches))
 
 
 async def standings_of(

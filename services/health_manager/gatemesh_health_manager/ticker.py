@@ -137,4 +137,7 @@ class Ticker:
                 await act()
             except GatemeshError as error:
                 log.warning("ticker_round_failed", extra={"error": str(error)})
+            except Exception:
+                # What one round cannot digest must not keep the others from deciding.
+                log.exception("ticker_round_failed_itself")
             await asyncio.sleep(every_s)

@@ -159,7 +159,9 @@ async def consume(
     await declare_when_up(publisher)
 
     def hear(table: RoutingTable) -> None:
-        fleet.hear(table, time.monotonic())
+        # One from the future could never be replaced by a lower version.
+        stamped = min(table.timestamp, utc_now())
+        fleet.hear(table.model_copy(update={"timestamp": stamped}), time.monotonic())
 
     async def start() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)

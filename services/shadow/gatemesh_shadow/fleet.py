@@ -2,8 +2,11 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from gatemesh_common.messages import InstanceState, RoutedInstance, RoutingTable, ShadowSample
+
+RESET_SLACK = timedelta(seconds=10)
 
 
 @dataclass(slots=True)
@@ -18,7 +21,7 @@ class Fleet:
         """Take in a table; False for one older than what is known."""
         self.heard_s = now_s
         known = self._tables.get(table.pool)
-        if known is not None and known.version > table.version:
+        if known is not None and known.version > table.version and not is_anew(table, known):
             return False
         self._tables[table.pool] = table
         return True
@@ -74,6 +77,11 @@ class Fleet:
         for one in self.healthy(pool):
             found.setdefault(one.model_version, []).append(one)
         return {version: tuple(instances) for version, instances in found.items()}
+
+
+def is_anew(table: RoutingTable, known: RoutingTable) -> bool:
+    """True for a version so much younger that the manager's database must have begun anew."""
+    return table.timestamp - known.timestamp > RESET_SLACK
 
 
 def least_busy(

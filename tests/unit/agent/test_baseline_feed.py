@@ -1,6 +1,7 @@
 """The feed of yardsticks, as far as no broker is needed."""
 
 import logging
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -28,3 +29,13 @@ async def test_what_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixt
     assert caplog.messages == ["baseline_refused"]
     assert "secret" not in str(caplog.records[0].__dict__)
     assert median_of(known.yardstick("m-1")) == 0.7
+
+
+async def test_a_yardstick_from_the_future_can_be_replaced() -> None:
+    """Its own time is that of its arrival."""
+    known = Baselines("p")
+    feed = BaselineFeed("p", known)
+    ahead = {"timestamp": datetime(9999, 1, 1, tzinfo=UTC)}
+    await feed.receive(baseline(2**62, 0.6).model_copy(update=ahead).model_dump_json().encode())
+    later = {"timestamp": datetime.now(UTC) + timedelta(seconds=11)}
+    assert known.take(baseline(7, 0.7).model_copy(update=later))

@@ -1,6 +1,6 @@
 """The newest yardstick of each model version is known, also after a restart."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gatemesh_agent.baselines import MOST_VERSIONS, Baselines, load_baselines
@@ -44,6 +44,15 @@ def test_the_highest_version_counts() -> None:
     assert not known.take(baseline(1, 0.9))
     assert median_of(known.yardstick("m-1")) == 0.6
     assert known.take(baseline(3, 0.7))
+    assert median_of(known.yardstick("m-1")) == 0.7
+
+
+def test_a_lower_version_that_is_much_younger_counts() -> None:
+    """An absurd version must not hold the yardstick for ever."""
+    known = Baselines("p")
+    assert known.take(baseline(2**62, 0.6))
+    later = {"timestamp": NOON + timedelta(seconds=11)}
+    assert known.take(baseline(7, 0.7).model_copy(update=later))
     assert median_of(known.yardstick("m-1")) == 0.7
 
 

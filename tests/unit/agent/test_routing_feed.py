@@ -49,9 +49,9 @@ class Bench:
             on_view=self.shown.append,
         )
 
-    async def tell(self, version: int, pool: str = "p") -> None:
+    async def tell(self, version: int, pool: str = "p", at: datetime = NOON) -> None:
         """Have a table arrive."""
-        table = RoutingTable(timestamp=NOON, pool=pool, version=version, instances=())
+        table = RoutingTable(timestamp=at, pool=pool, version=version, instances=())
         await self.feed.receive(table.model_dump_json().encode())
 
     def confirmed(self) -> list[int]:
@@ -77,6 +77,12 @@ async def test_a_repeated_table_is_shown_again(bench: Bench) -> None:
     await bench.tell(3)
     await bench.tell(3)
     assert [view.version for view in bench.shown] == [3, 3]
+
+
+async def test_a_table_from_the_future_can_be_replaced(bench: Bench) -> None:
+    """Its own time is that of its arrival."""
+    await bench.tell(2**62, at=datetime(9999, 1, 1, tzinfo=UTC))
+    assert bench.router.view.timestamp == NOON
 
 
 async def test_a_new_table_is_on_disk_before_it_is_confirmed(bench: Bench) -> None:

@@ -1,6 +1,8 @@
 """Samples for the shadow, and shared yardsticks."""
 
+import math
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -44,6 +46,54 @@ def test_a_yardstick_has_no_negative_spread() -> None:
         )
     with pytest.raises(ValidationError, match="version"):
         Baseline(timestamp=NOON, pool="chat", model_version="m", version=0)
+
+
+ENTRY: dict[str, Any] = {
+    "metric": "m",
+    "decoding": "greedy",
+    "script": "latin",
+    "count": 1,
+    "median": 0.0,
+    "mad": 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        {"median": math.nan},
+        {"median": -1e308},
+        {"mad": math.inf},
+        {"count": 2**62},
+        {"quantiles": [1.0, math.nan]},
+        {"quantiles": [2.0, 1.0]},
+    ],
+)
+def test_a_yardstick_is_finite_and_in_order(absurd: dict[str, Any]) -> None:
+    """An agent that measured by another would fail every answer, or none."""
+    fine = BaselineEntry.model_validate({**ENTRY, "quantiles": [1.0, 1.0, 2.0]})
+    assert fine.quantiles == (1.0, 1.0, 2.0)
+    with pytest.raises(ValidationError, match=next(iter(absurd))):
+        BaselineEntry.model_validate(ENTRY | absurd)
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        {"width": 1e308},
+        {"width": math.inf},
+        {"width": 5e-324},
+        {"bins": {"1": -1}},
+        {"bins": {"1": 10**400}},
+        {"bins": {str(10**30): 1}},
+    ],
+)
+def test_a_sketch_can_be_reckoned_with(absurd: dict[str, Any]) -> None:
+    """The manager adds it to what it knows, and must not choke on it."""
+    fields = {"metric": "m", "decoding": "greedy", "script": "latin", "width": 0.1}
+    assert Sketch.model_validate(fields).width == 0.1
+    with pytest.raises(ValidationError, match=next(iter(absurd))):
+        Sketch.model_validate(fields | absurd)
 
 
 @pytest.mark.parametrize(("script", "name"), [("latin", "any"), ("han~warm", "any~warm")])

@@ -36,6 +36,19 @@ def test_sketches_are_read_as_they_were_written() -> None:
     assert telemetry_row(window.model_copy(update={"sketches": ()}))["sketches"] is None
 
 
+def test_absurd_sketches_are_left_out() -> None:
+    """One that was stored by an earlier release must not stop the others."""
+    good = sketch({25: 3}).model_dump(mode="json")
+    absurd = [{**good, "width": 1e308}, {**good, "bins": {"5": -1}}, {**good, "metric": 7}]
+    row = {
+        "instance_id": "engine-0",
+        "incarnation": 2,
+        "window_start": NOON,
+        "sketches": [absurd[0], good, *absurd[1:]],
+    }
+    assert held_back(cast(RowMapping, row)).sketches == (sketch({25: 3}),)
+
+
 def test_a_row_is_what_agents_get() -> None:
     """All its columns but the moment of the change."""
     row = {

@@ -115,3 +115,15 @@ async def test_a_passing_fault_costs_one_round() -> None:
     parts = Parts(faults=2)
     await until_ticked(parts, ticker(parts).run)
     assert "tick" in parts.done
+
+
+async def test_a_round_that_fails_in_an_unforeseen_way_costs_no_other() -> None:
+    """Deadlines are looked at though yardsticks cannot be reckoned."""
+    parts = Parts()
+
+    async def settle() -> None:
+        raise ValueError("cannot convert float NaN to integer")
+
+    parts.settle = settle  # type: ignore[method-assign]
+    await until_ticked(parts, ticker(parts).run)
+    assert "tick" in parts.done

@@ -1,5 +1,7 @@
 """Who may judge whom."""
 
+from datetime import timedelta
+
 from tests.unit.shadow.parts import instance, sample_of, table
 
 from gatemesh_common.messages import InstanceState
@@ -46,6 +48,16 @@ def test_older_tables_are_ignored() -> None:
     assert fleet.heard_s == 9.0
     assert names(fleet.healthy("default")) == ["engine-2"]
     assert fleet.pools == ("default",)
+
+
+def test_a_database_that_began_anew_is_followed() -> None:
+    """Its versions are lower, and younger by more than messages overtake each other."""
+    fleet = Fleet()
+    first = table(instance("engine-2"), version=2**62)
+    anew = {"version": 1, "timestamp": first.timestamp + timedelta(seconds=11)}
+    assert fleet.hear(first)
+    assert fleet.hear(table(instance("engine-3")).model_copy(update=anew))
+    assert names(fleet.healthy("default")) == ["engine-3"]
 
 
 def test_healthy_means_the_same_life() -> None:
