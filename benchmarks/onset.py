@@ -23,7 +23,6 @@ from gatemesh_agent.gates.l1_text import TextGate
 from gatemesh_common.gates import Ending
 
 TOKEN_CHARS = 4
-TOKENS_MARK = 32
 ONSETS_TOKENS = (0, 32, 128, 300, 600, 1_000, 2_000)
 BAD_CHARS = 3_000
 LARGEST_PIECE = 40

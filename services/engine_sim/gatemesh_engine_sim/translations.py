@@ -1,6 +1,6 @@
 """Other routes' requests written as chat requests, as vLLM does it inside. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Body = Mapping[str, Any]
@@ -45,6 +45,3 @@ def format_of(wanted: Any) -> dict[str, Any]:
 def unchanged(body: Body) -> dict[str, Any]:
     """Return a request that is written as the engine takes it."""
     return dict(body)
-
-
-Translate = Callable[[Body], dict[str, Any]]

@@ -12,8 +12,6 @@ FROM timeline_v1
 WHERE instance_id = %(instance)s AND at >= %(since)s
 ORDER BY at"""
 
-OPEN_INCIDENTS = "SELECT count(*) FROM incidents_v1 WHERE ended_at IS NULL"
-
 HEALTHY = "SELECT count(*) FROM instance_health_v1 WHERE state = 'healthy' AND in_rotation"
 
 COMMANDS = "SELECT count(*) FROM commands_v1 WHERE action <> 'readmit'"

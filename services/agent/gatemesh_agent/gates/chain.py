@@ -1,7 +1,6 @@
 """The gates of one choice, as the agent runs them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.drift import Drift
@@ -16,18 +15,6 @@ from gatemesh_common.messages import CheckLevel
 
 GateKey = tuple[CheckLevel, str]
 """Level, and the name of a plugged-in gate; our own have none."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChoiceFigures:
-    """What the gates counted in one choice."""
-
-    chars: int
-    tokens: int
-    max_entropy_nats: float
-    """Largest lower bound of the entropy of a step."""
-    mean_nll_nats: float | None
-    """Mean surprisal of the chosen tokens; None without log probabilities."""
 
 
 class GateChain:
@@ -96,13 +83,3 @@ class GateChain:
     def usual(self) -> Usual | None:
         """The figures of a whole answer that L2 holds nothing against, for the pool's yardstick."""
         return self._perplexity.usual
-
-    def figures(self) -> ChoiceFigures:
-        """Return what was counted so far."""
-        gate = self._distribution
-        return ChoiceFigures(
-            chars=self._text.chars,
-            tokens=gate.tokens,
-            max_entropy_nats=gate.max_entropy,
-            mean_nll_nats=gate.nll / gate.tokens if gate.tokens else None,
-        )

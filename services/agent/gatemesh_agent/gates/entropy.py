@@ -91,15 +91,3 @@ def measure_alone(chosen: float) -> Measure:
     rest = 1.0 - share
     lower = -(share * chosen) - (rest * math.log(rest) if rest > 0.0 else 0.0)
     return Measure(max(lower, 0.0), chosen, 0.0, 0.0, 0.0, 0.0, 0.0, 1, share)
-
-
-def upper_bound(step: TokenStep, vocab_size: int) -> float:
-    """Return what the entropy of a vocabulary of that size cannot exceed."""
-    ranks = [value for value in known_ranks(step) if value >= NEGLIGIBLE]
-    shares = [math.exp(value) for value in ranks]
-    entropy = -sum(share * value for share, value in zip(shares, ranks, strict=True))
-    tail = max(1.0 - sum(shares), 0.0)
-    others = vocab_size - len(known_ranks(step))
-    if tail <= 0.0 or others <= 0:
-        return entropy
-    return entropy + tail * math.log(others / tail)

@@ -56,11 +56,6 @@ class TextGate:
         return self._failure
 
     @property
-    def chars(self) -> int:
-        """Characters judged."""
-        return self._window.end
-
-    @property
     def suspicion(self) -> float:
         """Length of a loop under way as a share of what is allowed."""
         return self._repetition.suspicion

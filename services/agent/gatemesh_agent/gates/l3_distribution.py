@@ -72,8 +72,6 @@ class DistributionGate:
         """Steps seen."""
         self.max_entropy = 0.0
         """Largest lower bound of the entropy of a step, nats."""
-        self.nll = 0.0
-        """Sum of the surprisals of the chosen tokens, nats."""
         self._drawn_fairly = not context.reshaped and (
             context.temperature is not None and 0 < context.temperature <= 1
         )
@@ -133,7 +131,6 @@ class DistributionGate:
             return None
         if self._follower is not None:
             self._follower(step, found)
-        self.nll -= chosen or 0.0
         self.max_entropy = max(self.max_entropy, found.lower)
         return (
             self._flatness(found)

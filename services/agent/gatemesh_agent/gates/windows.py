@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from gatemesh_agent.gates.context import RequestContext
@@ -83,8 +82,3 @@ class EntropyWindows:
         if seam - self._sums[-1 - JUMP_STEPS - before] > self._calm_limit * before:
             return None
         return Excess(Reason.ENTROPY_JUMP, mean, self._jump_limit, JUMP_STEPS)
-
-
-def means(values: Sequence[float], steps: int) -> list[float]:
-    """Return the mean of every window of that many steps; slow, for tests and measurements."""
-    return [sum(values[at : at + steps]) / steps for at in range(len(values) - steps + 1)]

@@ -15,8 +15,6 @@ CHUNK_BYTES = 2**23
 HUGE = 1e5
 """Weights of trained models stay far below; a matrix that was multiplied does not."""
 
-Numbers = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Layout:

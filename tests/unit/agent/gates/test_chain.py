@@ -10,7 +10,7 @@ import pytest
 from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import Yardstick
+from gatemesh_agent.gates.yardstick import Metric, Yardstick
 from gatemesh_common.messages import BaselineEntry, CheckLevel, Decoding, Outcome, Reason
 
 FOLDER = Path(__file__).parents[3] / "data" / "gates"
@@ -55,7 +55,7 @@ def test_each_gate_reports_once() -> None:
 
 
 def test_a_healthy_answer() -> None:
-    """The gates pass, L2 has no yardstick yet, and the figures are those of the answer."""
+    """The gates pass, L2 has no yardstick yet, and the surprisal is that of the answer."""
     chain = GateChain(context_of({"messages": [], "temperature": 0}), 49_152)
     words = ("The ", "tide ", "turns.") * 3
     for word in words:
@@ -66,11 +66,7 @@ def test_a_healthy_answer() -> None:
     assert reasons == [Reason.CLEAN, Reason.WARMING, Reason.CLEAN]
     assert chain.usual is not None
     assert (chain.usual.decoding, chain.usual.script) == (Decoding.GREEDY, "latin")
-    figures = chain.figures()
-    assert figures.chars == 45
-    assert figures.tokens == 9
-    assert figures.mean_nll_nats == pytest.approx(0.1)
-    assert 0 < figures.max_entropy_nats < 1
+    assert chain.usual.values[Metric.NLL_WHOLE] == pytest.approx(0.1)
 
 
 def test_l2_says_at_once_what_l3_measured_for_it() -> None:
@@ -108,9 +104,9 @@ def test_a_cut_answer() -> None:
     assert {judgement.reason for judgement in chain.finish(None)} == {Reason.CUT_SHORT}
 
 
-def test_figures_without_steps() -> None:
-    """No mean of nothing."""
+def test_suspicion() -> None:
+    """It grows before a loop is one."""
     chain = GateChain(context_of({"messages": []}))
-    assert chain.figures().mean_nll_nats is None
+    assert chain.suspicion == 0
     chain.feed_text("of the sea and " * 15)
     assert 0.5 < chain.suspicion < 1

@@ -17,12 +17,16 @@ from gatemesh_agent.gates.windows import (
     USUAL_VOCAB_SIZE,
     EntropyWindows,
     Excess,
-    means,
 )
 from gatemesh_common.messages import Reason
 
 Asking = Callable[..., RequestContext]
 LN_V = math.log(USUAL_VOCAB_SIZE)
+
+
+def means(values: list[float], steps: int) -> list[float]:
+    """Return the mean of every window of that many steps."""
+    return [sum(values[at : at + steps]) / steps for at in range(len(values) - steps + 1)]
 
 
 def run(windows: EntropyWindows, values: list[float]) -> Excess | None:
