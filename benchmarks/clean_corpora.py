@@ -10,14 +10,13 @@ random pieces.
 """
 
 import argparse
-import gzip
 import json
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,18 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.clean_answers import record
 from benchmarks.clean_sources import CleanText, documentation, sources
+from benchmarks.gate_inputs import read_lines
 
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import TextGate
+from gatemesh_agent.saved import OK, read_recorded
 from gatemesh_common.gates import Ending
 from gatemesh_common.messages import Outcome
 
 LARGEST_PIECE = 24
 SHOWN_CHARS = 160
 TEMPERATURE = 0.7
-DATA = "data: "
 
 
 def request_of(text: CleanText) -> dict[str, Any]:
@@ -103,45 +103,18 @@ def measure_answers(path: Path, count: int, rng: random.Random) -> dict[str, Any
     modes: Counter[str] = Counter()
     for line in list(recorded(path))[:count]:
         modes[line["mode"]] += 1
-        for text, reason in choices_of(line):
-            judgement = judge(line["request"], text, reason, rng)
+        for choice in read_recorded(line, path.name).choices:
+            judgement = judge(line["request"], choice.text, choice.finish_reason, rng)
             if judgement.outcome is Outcome.FAILED:
                 prompt = line["request"]["messages"][-1]["content"]
-                alarms.append(alarm_of(line["mode"], line["prompt_id"], prompt, text, judgement))
+                name = line["prompt_id"]
+                alarms.append(alarm_of(line["mode"], name, prompt, choice.text, judgement))
     return figures(alarms, modes)
 
 
 def recorded(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the answered lines of a recording."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            answer = json.loads(line)
-            if answer["status"] == 200:
-                yield answer
-
-
-def choices_of(line: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Yield the text of each choice and why it ended."""
-    texts: Counter[int] = Counter()
-    parts: dict[int, list[str]] = {}
-    reasons: dict[int, str | None] = {}
-    for event in events_of(line):
-        for choice in event.get("choices", ()):
-            index = choice.get("index", 0)
-            texts[index] += 1
-            part = choice.get("delta") or choice.get("message") or {}
-            parts.setdefault(index, []).append(part.get("content") or "")
-            reasons[index] = choice.get("finish_reason") or reasons.get(index)
-    for index in texts:
-        yield "".join(parts[index]), reasons[index]
-
-
-def events_of(line: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """Return the events of a streamed body, or the whole body as one."""
-    if not line["stream"]:
-        return [json.loads(line["body"])]
-    found = (text.removeprefix(DATA) for text in line["body"].split("\n") if text.startswith(DATA))
-    return [json.loads(text) for text in found if text.startswith("{")]
+    return (answer for answer in read_lines(path) if answer["status"] == OK)
 
 
 def show(name: str, found: Mapping[str, Any], spent_s: float) -> None:

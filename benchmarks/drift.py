@@ -26,7 +26,6 @@ from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.drift import SLACK, WATCHED, PoolDrift, Score
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.learning import Learner
-from gatemesh_agent.gates.steps import steps_of_chat
 from gatemesh_agent.gates.yardstick import CLIP, Metric, Yardstick
 
 SHARED_SIGMA = 0.92
@@ -54,13 +53,10 @@ def drawn(shift: float, answers: int) -> Draw:
 
 def usual_of(line: Mapping[str, Any]) -> Usual | None:
     """Return the figures of a recorded answer, unless a gate failed or skipped it."""
-    for choice in choices_of(line["body"] or "", streamed=bool(line.get("stream"))):
+    for choice in choices_of(line):
         chain = GateChain(context_of(line["request"]))
-        reason: str | None = None
-        for event in choice:
-            chain.feed_steps(steps_of_chat(event.get("logprobs")))
-            reason = event.get("finish_reason") or reason
-        chain.finish(reason)
+        chain.feed_steps(choice.steps)
+        chain.finish(choice.finish_reason)
         return chain.usual
     return None
 

@@ -6,9 +6,8 @@ prompts gave. L4 compares greedy answers with the clean ones of the same request
 
 import hashlib
 import json
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from benchmarks.gate_inputs import InputError, need, read_lines
 from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.drift import LifeDrift, PoolDrift
-from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.learning import Learner
 from gatemesh_agent.gates.refusal import is_nan_refusal
-from gatemesh_agent.gates.steps import steps_of_chat, steps_of_completion
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
+from gatemesh_agent.saved import SavedChoice, SavedError, read_recorded
+from gatemesh_agent.saved_judging import judge_choice
 from gatemesh_common.messages import CheckLevel
 from gatemesh_shadow.compare import judge_pair
 
@@ -56,7 +55,7 @@ def judge_answer(
         refused = is_nan_refusal(line["status"], body.encode())
         return Judged({CheckLevel.L3.value} if refused else set(), refused)
     judged = Judged()
-    for choice in choices_of(body, streamed=bool(line.get("stream"))):
+    for choice in choices_of(line):
         chain = GateChain(
             context_of(line["request"]),
             vocab_size,
@@ -64,7 +63,8 @@ def judge_answer(
             drift=drift,
             fingerprint=fingerprint_of(line),
         )
-        failures = feed(chain, line["request"], choice, judged)
+        failures = judge_choice(choice, chain).failures
+        judged.text += choice.text
         judged.gates |= {failure.gate.value for failure in failures}
         judged.hard |= any(failure.hard for failure in failures)
         judged.drifts |= [failure.reason for failure in failures] == ["drift"]
@@ -77,33 +77,9 @@ def fingerprint_of(line: Line) -> str:
     return hashlib.sha256(json.dumps(messages).encode()).hexdigest()
 
 
-def choices_of(body: str, *, streamed: bool) -> Iterator[list[Line]]:
-    """Yield, for each choice of a response, the events that carry it."""
-    texts = re.findall(r"^data: (\{.*)$", body, re.MULTILINE) if streamed else [body]
-    by_index: dict[int, list[Line]] = defaultdict(list)
-    for text in texts:
-        for choice in json.loads(text).get("choices", ()):
-            by_index[choice.get("index", 0)].append(choice)
-    yield from by_index.values()
-
-
-def feed(
-    chain: GateChain, request: Line, events: Sequence[Line], judged: Judged
-) -> tuple[Judgement, ...]:
-    """Feed the events of one choice to the gates."""
-    reason: str | None = None
-    calls: list[Line] = []
-    for event in events:
-        part = event.get("delta") or event.get("message") or {}
-        text = part.get("content") or event.get("text") or ""
-        judged.text += text
-        chain.feed_text(text)
-        figures = event.get("logprobs")
-        chat = "messages" in request
-        chain.feed_steps(steps_of_chat(figures) if chat else steps_of_completion(figures))
-        calls += part.get("tool_calls") or ()
-        reason = event.get("finish_reason") or reason
-    return failures_of(chain.finish(reason, calls))
+def choices_of(line: Line) -> tuple[SavedChoice, ...]:
+    """Return the choices of a recorded answer, as the agent reads them."""
+    return read_recorded({**line, "body": line["body"] or ""}, "a recorded answer").choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +124,9 @@ def yardstick_from(lines: Sequence[Line]) -> Yardstick:
     """Return what is normal by these answers, some dozens of each kind; a manager wants 50."""
     learner = Learner()
     for line in lines:
-        for choice in choices_of(line["body"] or "", streamed=bool(line.get("stream"))):
+        for choice in choices_of(line):
             chain = GateChain(context_of(line["request"]))
-            feed(chain, line["request"], choice, Judged())
+            judge_choice(choice, chain)
             if chain.usual is not None:
                 learner.add(chain.usual)
     return learner.yardstick()
@@ -164,7 +140,7 @@ def measure_corpus(folder: Path, vocab_size: int | None) -> dict[str, dict[str, 
     lines = {path.name.split(".jsonl")[0]: checked_lines(path) for path in paths}
     try:
         learnt = learn(lines.get(HEALTHY, []))
-    except (ValueError, AttributeError, TypeError, KeyError) as error:
+    except (SavedError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise InputError(f"{folder}, {HEALTHY}: odd response ({error})") from error
     return {
         path.name.split(".jsonl")[0]: measure_variant(path, found, learnt, vocab_size)
@@ -191,7 +167,7 @@ def measure_variant(
         try:
             yardstick = learnt.yardstick_for(line, healthy=healthy)
             found = judge_answer(line, vocab_size, yardstick, life)
-        except (ValueError, AttributeError, TypeError) as error:
+        except (SavedError, ValueError, AttributeError, TypeError) as error:
             raise InputError(f"{path}, line {number}: odd response ({error})") from error
         if not healthy:
             compare(line, found, learnt)
