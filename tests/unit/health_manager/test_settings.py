@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.settings import load_settings
+from gatemesh_common.settings import ServiceSettings, load_settings
 from gatemesh_health_manager.settings import HealthManagerSettings
 
 
@@ -43,3 +43,11 @@ def test_a_missing_database_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GATEMESH_DATABASE_URL", raising=False)
     with pytest.raises(SettingsError, match="GATEMESH_DATABASE_URL"):
         load_settings(HealthManagerSettings)
+
+
+def test_the_page_names_every_setting() -> None:
+    """docs/policy.md is complete."""
+    page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
+    shared = {*ServiceSettings.model_fields, "database_url"}
+    own = {name for name in HealthManagerSettings.model_fields if name not in shared}
+    assert [name for name in sorted(own) if f"\n| `{name.upper()}` |" not in page] == []
