@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.clean_answers import record
 from benchmarks.clean_sources import CleanText, documentation, sources
-from benchmarks.gate_inputs import read_lines
+from benchmarks.gate_inputs import pieces_of, read_lines
 
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
@@ -49,11 +49,9 @@ def judge(
 ) -> Judgement:
     """Feed a text to the gate in random pieces."""
     gate = TextGate(context_of(request))
-    at = 0
-    while at < len(text) and gate.failure is None:
-        size = rng.randint(1, LARGEST_PIECE)
-        gate.feed_text(text[at : at + size])
-        at += size
+    for piece in pieces_of(text, rng, LARGEST_PIECE):
+        if gate.feed_text(piece):
+            break
     return gate.finish(Ending(finish_reason))
 
 

@@ -21,6 +21,7 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.learning import yardstick_of_pool
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
+from gatemesh_agent.saved import SavedError, steps_of_case
 from gatemesh_common.messages import CheckLevel, Outcome
 from gatemesh_shadow.compare import judge_pair
 
@@ -79,7 +80,7 @@ def judge_case(fields: Mapping[str, Any], rng: random.Random, cosine: float | No
     """Feed one case to the gates in random pieces, its steps along with its text."""
     response = fields["response"]
     text = response.get("text") or ""
-    steps = [case_step(entry) for entry in response.get("logprobs") or ()]
+    steps = steps_of_case(response.get("logprobs") or (), "case")
     began = time.perf_counter()
     chain = GateChain(context_of(fields["request"]), yardstick=yardstick_of(fields))
     fired_at = None
@@ -107,14 +108,8 @@ def judge_file(path: Path, rng: random.Random, cosines: Mapping[str, float]) -> 
         need(path, number, fields, "request", "response", "expect", "gate")
         try:
             yield judge_case(fields, rng, cosines.get(str(fields.get("id"))))
-        except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
+        except (SavedError, AttributeError, TypeError, KeyError, ValueError) as error:
             raise InputError(f"{path}, line {number}: odd case ({error})") from error
-
-
-def case_step(entry: Mapping[str, Any]) -> TokenStep:
-    """Read one step of a case."""
-    top = tuple(candidate[1] for candidate in entry.get("top") or ())
-    return TokenStep(entry.get("token", ""), entry.get("logprob"), top)
 
 
 def length_of(steps: Sequence[TokenStep]) -> int:

@@ -51,10 +51,10 @@ def need(path: Path, number: int, value: Mapping[str, Any], *names: str) -> None
             raise InputError(f"{path}, line {number}: no field {name!r}; each line needs {names}")
 
 
-def pieces_of(text: str, rng: random.Random) -> Iterator[str]:
+def pieces_of(text: str, rng: random.Random, largest: int = LARGEST_PIECE) -> Iterator[str]:
     """Cut a text anywhere, also inside a character of several code points."""
     at = 0
     while at < len(text):
-        size = rng.randint(1, LARGEST_PIECE)
+        size = rng.randint(1, largest)
         yield text[at : at + size]
         at += size
