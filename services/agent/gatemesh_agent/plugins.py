@@ -72,7 +72,8 @@ def load_gate(
     # Importing a stranger's module may raise anything; the agent must not start half guarded.
     except Exception as error:
         raise SettingsError(
-            f"gate {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
+            f"gate {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}; "
+            f"repair its package or leave the name out of {NAMES_SETTING}"
         ) from error
     plug = Plug(name, opener, settings)
     try_once(plug, pool)
@@ -88,7 +89,9 @@ def try_once(plug: Plug, pool: str) -> None:
     try:
         plug.open_gate(GateRequest({}, "", pool, plug.settings))
     except Exception as error:
-        raise SettingsError(f"gate {plug.name!r} does not start: {error}") from error
+        raise SettingsError(
+            f"gate {plug.name!r} does not start: {error}; correct its part of {SETTINGS_SETTING}"
+        ) from error
 
 
 def settings_by_gate(

@@ -144,7 +144,9 @@ class Prober:
             self._running.pop(ticket.ticket_id, None)
             return
         self._finish(instance, ticket, result, time.monotonic() - begun_s)
-        log.info("probe_ended", extra={**extra, "passed": result.passed, **result.details})
+        log.info(
+            "probe_ended", extra={**extra, **result.details, "outcome": conclusion_of(result)[0]}
+        )
         if not result.judged:
             log.error("probe_not_judged", extra={**extra, "cure": cure_of(result)})
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.unit.agent.test_sampling import NOON, SOFT, answer, sampling
 
+from gatemesh_agent.metrics import SAMPLES_DROPPED
 from gatemesh_agent.sample_sending import MOST_WAITING, SampleSender, SampleTaker
 from gatemesh_agent.sampling import sample_of
 from gatemesh_common.errors import BrokerUnavailableError
@@ -77,4 +78,6 @@ def test_what_cannot_travel_is_dropped() -> None:
         raise ValueError("lone surrogate")
 
     taker = SampleTaker(sampling=sampling(), put=refuse, agent_id="a", pool="p", clock=lambda: NOON)
+    before = SAMPLES_DROPPED.labels(why="unreadable")._value.get()
     taker(answer(SOFT))
+    assert SAMPLES_DROPPED.labels(why="unreadable")._value.get() == before + 1
