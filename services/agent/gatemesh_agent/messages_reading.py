@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gatemesh_agent.reading import Part, Reading
+from gatemesh_agent.reading import NOTHING, OTHER, Part, Reading, call_reading, joined
 
 FINISH_REASONS = {
     "end_turn": "stop",
@@ -18,8 +18,6 @@ FINISH_REASONS = {
 }
 """By stop reason, as chat completions say it."""
 
-NOTHING = Reading("", (), other_output=False, calls=())
-OTHER = NOTHING._replace(other_output=True)
 EVENTS_OF_BLOCKS = ("content_block_start", "content_block_delta")
 
 
@@ -56,12 +54,6 @@ def text_reading(text: object) -> Reading:
     return NOTHING._replace(text=text if isinstance(text, str) else "")
 
 
-def call_reading(place: object, name: object, arguments: object) -> Reading:
-    """Return a call, or a piece of one, as chat completions say it."""
-    function = {"name": name, "arguments": arguments}
-    return NOTHING._replace(calls=({"index": place, "function": function},))
-
-
 def whole(message: Mapping[str, Any]) -> Part:
     """Return what a whole answer holds."""
     content = message.get("content")
@@ -69,13 +61,7 @@ def whole(message: Mapping[str, Any]) -> Part:
     readings = [
         read_block(place, block) for place, block in enumerate(blocks) if isinstance(block, Mapping)
     ]
-    reading = Reading(
-        "".join(one.text for one in readings),
-        (),
-        other_output=any(one.other_output for one in readings),
-        calls=[call for one in readings for call in one.calls],
-    )
-    return Part(0, reading, finish_of(message))
+    return Part(0, joined(readings), finish_of(message))
 
 
 def read_block(place: int, block: Mapping[str, Any]) -> Reading:

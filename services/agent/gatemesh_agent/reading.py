@@ -22,6 +22,11 @@ class Reading(NamedTuple):
     """Tool calls, whole or in fragments."""
 
 
+NOTHING = Reading("", (), other_output=False, calls=())
+OTHER = NOTHING._replace(other_output=True)
+"""Output outside the text."""
+
+
 class Part(NamedTuple):
     """What one event, or a whole answer, holds of one choice, and how that ended."""
 
@@ -47,6 +52,22 @@ def read_choice(choice: Mapping[str, Any], top_logprobs: int | None) -> Reading:
         steps_of_chat(logprobs) if logprobs else (),
         other_output=any(part.get(name) for name in OTHER_OUTPUT),
         calls=calls_in(part),
+    )
+
+
+def call_reading(place: object, name: object, arguments: object) -> Reading:
+    """Return a call, or a piece of one, as chat completions say it."""
+    function = {"name": name, "arguments": arguments}
+    return NOTHING._replace(calls=({"index": place, "function": function},))
+
+
+def joined(readings: Sequence[Reading]) -> Reading:
+    """Return what several readings of one choice hold together."""
+    return Reading(
+        "".join(one.text for one in readings),
+        tuple(step for one in readings for step in one.steps),
+        other_output=any(one.other_output for one in readings),
+        calls=[call for one in readings for call in one.calls],
     )
 
 

@@ -7,15 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gatemesh_agent.gates.steps import steps_of_chat
-from gatemesh_agent.reading import Part, Reading
+from gatemesh_agent.reading import NOTHING, OTHER, Part, Reading, call_reading, joined
 
 CALL_TYPES = ("function_call", "custom_tool_call")
 FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """By the reason of an incomplete answer, as chat completions say it."""
 ENDING_EVENTS = ("response.completed", "response.incomplete")
-
-NOTHING = Reading("", (), other_output=False, calls=())
-OTHER = NOTHING._replace(other_output=True)
 
 
 def read(fields: Mapping[str, Any]) -> Part | None:
@@ -64,22 +61,10 @@ def text_reading(text: object, logprobs: object) -> Reading:
     return Reading(text if isinstance(text, str) else "", steps, other_output=False, calls=())
 
 
-def call_reading(place: object, name: object, arguments: object) -> Reading:
-    """Return a call, or a piece of one, as chat completions say it."""
-    function = {"name": name, "arguments": arguments}
-    return NOTHING._replace(calls=({"index": place, "function": function},))
-
-
 def whole(response: Mapping[str, Any]) -> Part:
     """Return what a whole answer holds."""
     readings = [read_item(place, item) for place, item in enumerate(items_of(response))]
-    reading = Reading(
-        "".join(one.text for one in readings),
-        tuple(step for one in readings for step in one.steps),
-        other_output=any(one.other_output for one in readings),
-        calls=[call for one in readings for call in one.calls],
-    )
-    return Part(0, reading, finish_of(response))
+    return Part(0, joined(readings), finish_of(response))
 
 
 def read_item(place: int, item: Mapping[str, Any]) -> Reading:
@@ -89,13 +74,7 @@ def read_item(place: int, item: Mapping[str, Any]) -> Reading:
         return call_reading(place, item.get("name"), item.get("arguments"))
     if kind != "message":
         return OTHER
-    texts = list(texts_of(item))
-    return Reading(
-        "".join(text.text for text in texts),
-        tuple(step for text in texts for step in text.steps),
-        other_output=any(text.other_output for text in texts),
-        calls=(),
-    )
+    return joined(list(texts_of(item)))
 
 
 def texts_of(message: Mapping[str, Any]) -> Iterator[Reading]:

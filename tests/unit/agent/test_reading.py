@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from gatemesh_agent.reading import LONGEST_CALL_CHARS, CallParts, read_choice
+from gatemesh_agent.reading import (
+    LONGEST_CALL_CHARS,
+    NOTHING,
+    OTHER,
+    CallParts,
+    call_reading,
+    joined,
+    read_choice,
+)
 
 ENTRY = {
     "token": "Hi",
@@ -75,6 +83,16 @@ def test_whole_calls_are_taken_as_they_are() -> None:
     calls = [{"function": {"name": name, "arguments": "{}"}} for name in ("f", "g")]
     parts.add(read_choice({"message": {"tool_calls": calls}}, None).calls)
     assert parts.calls() == calls
+
+
+def test_readings_are_joined_in_order() -> None:
+    """Text, steps and calls follow each other; other output anywhere is other output."""
+    call = call_reading(2, "f", "{}")
+    first = read_choice({"message": {"content": "a"}, "logprobs": {"content": [ENTRY]}}, None)
+    found = joined([first, call, OTHER, NOTHING._replace(text="b")])
+    assert (found.text, found.steps, found.other_output) == ("ab", first.steps, True)
+    assert found.calls == [{"index": 2, "function": {"name": "f", "arguments": "{}"}}]
+    assert joined([]) == NOTHING._replace(calls=[])
 
 
 def test_calls_without_end_are_not_held() -> None:
