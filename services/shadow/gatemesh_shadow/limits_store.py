@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 from pathlib import Path
 
 from gatemesh_common.errors import SettingsError
@@ -51,7 +50,7 @@ class LimitsStore:
         draft = self._path.with_suffix(".draft")
         try:
             draft.write_text(json.dumps(data))
-            os.replace(draft, self._path)  # noqa: PTH105 (one call for both, and for all systems)
+            draft.replace(self._path)
         except OSError as error:
             log.error("limits_not_saved", extra={"error": error.strerror})  # noqa: TRY400
 
