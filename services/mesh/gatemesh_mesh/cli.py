@@ -26,7 +26,7 @@ from gatemesh_mesh.foreground import (
 from gatemesh_mesh.options import DemoOptions, StackOptions
 from gatemesh_mesh.plan import StackPlan
 from gatemesh_mesh.postgres import plain_url
-from gatemesh_mesh.progress import ConsoleProgress
+from gatemesh_mesh.progress import ConsoleProgress, Progress
 from gatemesh_mesh.stack import REPOSITORY
 from gatemesh_mesh.state import StateFolder, state_folder
 from gatemesh_mesh.supervision import Supervision
@@ -147,9 +147,10 @@ def check_and_test(
 
 
 def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:
-    """Install the real engine where it is wanted; else return why its tests are skipped."""
+    """Install real engine and models where they are wanted; return why tests are skipped."""
     if not wanted:
-        return {suite.REAL_ENGINE_VARIABLE: "not asked for (--fast or --no-real)"}
+        reason = "not asked for (--fast or --no-real)"
+        return dict.fromkeys((suite.REAL_ENGINE_VARIABLE, suite.MODELS_VARIABLE), reason)
     # Imported late: the other commands need nothing of it.
     from gatemesh_mesh.real_engine import (  # noqa: PLC0415
         RealEngineUnavailableError,
@@ -158,12 +159,22 @@ def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:
 
     folder = this_folder()
     folder.create()
-    try:
-        ensure_installed(folder, ConsoleProgress(console))
-    except RealEngineUnavailableError as error:
-        console.print(f"the real engine's tests are skipped: {error}", markup=False)
-        return {suite.REAL_ENGINE_VARIABLE: error.reason}
-    return {}
+    facts: dict[str, str] = {}
+    for variable, what, install in (
+        (suite.REAL_ENGINE_VARIABLE, "real engine", ensure_installed),
+        (suite.MODELS_VARIABLE, "models", install_models),
+    ):
+        try:
+            install(folder, ConsoleProgress(console))
+        except RealEngineUnavailableError as error:
+            console.print(f"the tests of the {what} are skipped: {error}", markup=False)
+            facts[variable] = error.reason
+    return facts
+
+
+def install_models(folder: StateFolder, progress: Progress) -> models_env.ModelsLayout:
+    """Install the shadow's models where they are missing; raises as `ensure_installed` does."""
+    return models_env.ensure_installed(folder, sys.executable, progress)
 
 
 @application.command()
@@ -172,7 +183,7 @@ def models() -> None:
     console = Console()
     folder = this_folder()
     folder.create()
-    layout = models_env.ensure_installed(folder, sys.executable, ConsoleProgress(console))
+    layout = install_models(folder, ConsoleProgress(console))
     console.print(f"The models are in {layout.venv}.", highlight=False, soft_wrap=True)
 
 

@@ -15,6 +15,9 @@ FAILED_CHECKS_VARIABLE = "GATEMESH_FAILED_CHECKS"
 REAL_ENGINE_VARIABLE = "GATEMESH_REAL_ENGINE_UNAVAILABLE"
 """Why the tests of the real engine are skipped."""
 
+MODELS_VARIABLE = "GATEMESH_MODELS_UNAVAILABLE"
+"""Why the tests of the shadow's models are skipped."""
+
 COMPOSE_VARIABLE = "GATEMESH_COMPOSE"
 """Set to 1, the tests of `compose.yaml` run; they need a Docker engine."""
 

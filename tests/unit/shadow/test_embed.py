@@ -1,4 +1,4 @@
-"""Cosines by language; the model itself is tested where it is installed."""
+"""Cosines by language; the model itself is tested in tests/integration/shadow."""
 
 import importlib.util
 
@@ -27,25 +27,3 @@ def test_missing_libraries_are_named() -> None:
     """With what to install."""
     with pytest.raises(ModelUnavailableError, match=r"gatemesh\[models\]"):
         SentenceModel("", 8, 1).cosines([("a", "b")])
-
-
-@pytest.mark.skipif(not IS_INSTALLED, reason="needs gatemesh[models]")
-def test_meaning() -> None:
-    """A paraphrase is nearer than another topic; equal texts are equal."""
-    model = SentenceModel("", 8, 1)
-    pairs = [
-        ("How is bread baked?", "How do you bake bread?"),
-        ("How is bread baked?", "The stock market fell sharply today."),
-        ("Same", "Same"),
-    ]
-    near, far, same = model.cosines(pairs)
-    assert near > 0.7
-    assert far < 0.3
-    assert same == pytest.approx(1.0, abs=0.01)
-
-
-@pytest.mark.skipif(not IS_INSTALLED, reason="needs gatemesh[models]")
-def test_a_model_that_is_not_here_is_named() -> None:
-    """It is never fetched."""
-    with pytest.raises(ModelUnavailableError, match="no/such/model"):
-        SentenceModel("no/such/model", 8, 1).cosines([("a", "b")])
