@@ -4,44 +4,97 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from gatemesh_common.commands import (
+    COMMAND,
+    AnyCommand,
+    Command,
+    DrainInstance,
+    EjectInstance,
+    InstanceCommand,
+    ReadmitInstance,
+    RepairInstance,
+    ReplaceInstance,
+    RestartInstance,
+)
+from gatemesh_common.ids import derived_id, key_segment, new_message_id
+from gatemesh_common.message import HandmadeMessage, InstanceMessage, Message
+from gatemesh_common.reasons import Reason
+from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch
+from gatemesh_common.words import (
+    ALERTS,
+    CONTROL,
+    DEAD,
+    EVENTS,
+    SHADOW,
+    Action,
+    Attribution,
+    CheckLevel,
+    Decoding,
+    Identifier,
+    InstanceState,
+    Outcome,
+    ReportOutcome,
+    Share,
+    StepName,
+    UtcDatetime,
+)
+
 # Whoever reads a message needs its words: they are handed on from here.
-from gatemesh_common.commands import COMMAND as COMMAND  # noqa: PLC0414
-from gatemesh_common.commands import AnyCommand as AnyCommand  # noqa: PLC0414
-from gatemesh_common.commands import Command as Command  # noqa: PLC0414
-from gatemesh_common.commands import DrainInstance as DrainInstance  # noqa: PLC0414
-from gatemesh_common.commands import EjectInstance as EjectInstance  # noqa: PLC0414
-from gatemesh_common.commands import InstanceCommand as InstanceCommand  # noqa: PLC0414
-from gatemesh_common.commands import ReadmitInstance as ReadmitInstance  # noqa: PLC0414
-from gatemesh_common.commands import RepairInstance as RepairInstance  # noqa: PLC0414
-from gatemesh_common.commands import ReplaceInstance as ReplaceInstance  # noqa: PLC0414
-from gatemesh_common.commands import RestartInstance as RestartInstance  # noqa: PLC0414
-from gatemesh_common.ids import derived_id as derived_id  # noqa: PLC0414
-from gatemesh_common.ids import key_segment as key_segment  # noqa: PLC0414
-from gatemesh_common.ids import new_message_id as new_message_id  # noqa: PLC0414
-from gatemesh_common.message import HandmadeMessage as HandmadeMessage  # noqa: PLC0414
-from gatemesh_common.message import InstanceMessage as InstanceMessage  # noqa: PLC0414
-from gatemesh_common.message import Message as Message  # noqa: PLC0414
-from gatemesh_common.reasons import Reason as Reason  # noqa: PLC0414
-from gatemesh_common.samples import Baseline as Baseline  # noqa: PLC0414
-from gatemesh_common.samples import BaselineEntry as BaselineEntry  # noqa: PLC0414
-from gatemesh_common.samples import ShadowSample as ShadowSample  # noqa: PLC0414
-from gatemesh_common.samples import Sketch as Sketch  # noqa: PLC0414
-from gatemesh_common.words import ALERTS as ALERTS  # noqa: PLC0414
-from gatemesh_common.words import CONTROL as CONTROL  # noqa: PLC0414
-from gatemesh_common.words import DEAD as DEAD  # noqa: PLC0414
-from gatemesh_common.words import EVENTS as EVENTS  # noqa: PLC0414
-from gatemesh_common.words import SHADOW as SHADOW  # noqa: PLC0414
-from gatemesh_common.words import Action as Action  # noqa: PLC0414
-from gatemesh_common.words import Attribution as Attribution  # noqa: PLC0414
-from gatemesh_common.words import CheckLevel as CheckLevel  # noqa: PLC0414
-from gatemesh_common.words import Decoding as Decoding  # noqa: PLC0414
-from gatemesh_common.words import Identifier as Identifier  # noqa: PLC0414
-from gatemesh_common.words import InstanceState as InstanceState  # noqa: PLC0414
-from gatemesh_common.words import Outcome as Outcome  # noqa: PLC0414
-from gatemesh_common.words import ReportOutcome as ReportOutcome  # noqa: PLC0414
-from gatemesh_common.words import Share as Share  # noqa: PLC0414
-from gatemesh_common.words import StepName as StepName  # noqa: PLC0414
-from gatemesh_common.words import UtcDatetime as UtcDatetime  # noqa: PLC0414
+__all__ = [
+    "ALERTS",
+    "COMMAND",
+    "CONTROL",
+    "DEAD",
+    "EVENTS",
+    "MESSAGES",
+    "SHADOW",
+    "Action",
+    "ActionRequest",
+    "AnyCommand",
+    "Attribution",
+    "Baseline",
+    "BaselineEntry",
+    "CheckLevel",
+    "Command",
+    "CommandReport",
+    "Decoding",
+    "DrainInstance",
+    "EjectInstance",
+    "GateCounts",
+    "HandmadeMessage",
+    "Identifier",
+    "IncidentChanged",
+    "InstanceCommand",
+    "InstanceMessage",
+    "InstanceObserved",
+    "InstanceState",
+    "Message",
+    "Outcome",
+    "ProbeTicket",
+    "ReadmitInstance",
+    "Reason",
+    "RepairInstance",
+    "ReplaceInstance",
+    "ReportOutcome",
+    "RequestRejected",
+    "RestartInstance",
+    "RoutedInstance",
+    "RoutingApplied",
+    "RoutingTable",
+    "ShadowSample",
+    "Share",
+    "Sketch",
+    "Span",
+    "StateChanged",
+    "StepFinished",
+    "StepName",
+    "TelemetryWindow",
+    "UtcDatetime",
+    "Verdict",
+    "derived_id",
+    "key_segment",
+    "new_message_id",
+]
 
 
 class Span(BaseModel):
