@@ -25,6 +25,8 @@ from gatemesh_shadow.rules import (
 GATE_VERSION = "1"
 NOTED_FIELDS = 8
 """Differing fields named in a verdict."""
+NOTED_CHARS = 80
+"""Of the name of each: keys are the answer's own, and a broken one writes long ones."""
 
 ALIKE_SHARE = 0.5
 """Share of words in common that makes two short answers the same."""
@@ -130,8 +132,13 @@ def _judge_fields(found: Sequence[Difference], measure: str) -> Judgement:
     details: dict[str, Any] = {"measure": measure}
     if not found:
         return _passed(details, 0.0)
-    details["fields"] = [f"{one.path or '.'}: {one.kind}" for one in found[:NOTED_FIELDS]]
+    details["fields"] = [named(one) for one in found[:NOTED_FIELDS]]
     return _failed(Reason.FIELDS_DIFFER, float(len(found)), 0.0, details)
+
+
+def named(difference: Difference) -> str:
+    """Return how a difference is told: where, cut short, and of what kind."""
+    return f"{difference.path[:NOTED_CHARS] or '.'}: {difference.kind}"
 
 
 def _found(finding: Finding, details: Mapping[str, Any]) -> Judgement:

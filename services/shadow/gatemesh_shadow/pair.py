@@ -16,7 +16,7 @@ class PairLimits:
 
     cosine_greedy: float = 0.55
     """Least cosine of two answers at temperature 0. Source: 20 pairs of equal meaning had 0.53-0.97
-    with the default model, 20 of different meaning at most 0.64 (`facts/stack.md` 7)."""
+    with the default model, 20 of different meaning at most 0.64."""
     cosine_sampled: float = 0.05
     """The same where tokens were drawn: two honest answers may take different sides of a thing.
     Source: 15 healthy pairs of a 135M model at temperature 1 had 0.09-0.88."""

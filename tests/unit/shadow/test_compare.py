@@ -6,7 +6,7 @@ import pytest
 from tests.unit.shadow.pairs import ALIKE, DIFFERENT, Example
 
 from gatemesh_common.messages import Outcome, Reason
-from gatemesh_shadow.compare import judge_pair, needs_cosine
+from gatemesh_shadow.compare import NOTED_CHARS, judge_pair, needs_cosine
 from gatemesh_shadow.pair import PairLimits
 
 FAILED, PASSED, SKIPPED = Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED
@@ -168,3 +168,9 @@ def test_parts_of_content_are_read() -> None:
     assert judge_pair(request, "3", "2").outcome is FAILED
     assert judge_pair({"prompt": "1 + 1 =", "temperature": 0}, "3", "2").outcome is FAILED
     assert judge_pair({"input": "What is 1 + 1?", "temperature": 0}, "3", "2").outcome is FAILED
+
+
+def test_the_names_of_fields_are_cut_short() -> None:
+    """Keys are the answer's own: a broken one may hold a whole text."""
+    judgement = judge_pair({}, '{"' + "x" * 5000 + '": 1}', "{}")
+    assert judgement.details["fields"] == ["x" * NOTED_CHARS + ": missing"]
