@@ -46,7 +46,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ProbeWish:
     """What a request asks beyond its prompt; taken back when the engine does not know it."""
 
     top_logprobs: int
@@ -95,7 +95,7 @@ class Asker:
         return self._read(asking, body, status, reply)
 
     async def _send(self, base_url: str, model: str, asking: Asking) -> tuple[bytes, int, bytes]:
-        wishes = Wishes(self._pace.top_logprobs)
+        wishes = ProbeWish(self._pace.top_logprobs)
         while True:
             body = request_body(model, asking, wishes, self._turns)
             status, reply = await self._exchange(base_url, chat_order(body, self._headers()))
@@ -147,15 +147,15 @@ def more_time(in_flight: int) -> float:
     return min(1.0 + in_flight / BUSY_REQUESTS, MOST_TIMES)
 
 
-def fewer_wishes(wishes: Wishes, way: Way, status: int, reply: bytes) -> Wishes | None:
+def fewer_wishes(wishes: ProbeWish, way: Way, status: int, reply: bytes) -> ProbeWish | None:
     """Return what to ask instead of a refused request; None when the answer stands."""
     if status == OK or is_nan_refusal(status, reply):
         return None
     if wishes.top_logprobs and names_logprobs(reply):
-        return Wishes(0, wishes.extras)
+        return ProbeWish(0, wishes.extras)
     # Without its salt a fresh asking would be a cached one.
     if wishes.extras and status in UNKNOWN_FIELDS and way is not Way.FRESH:
-        return Wishes(wishes.top_logprobs, extras=False)
+        return ProbeWish(wishes.top_logprobs, extras=False)
     return None
 
 
@@ -168,7 +168,9 @@ def fault_of(status: int, reply: bytes) -> str | None:
     return f"status {status}" if status else "no answer"
 
 
-def request_body(model: str, asking: Asking, wishes: Wishes, turns: Sequence[Turn] = ()) -> bytes:
+def request_body(
+    model: str, asking: Asking, wishes: ProbeWish, turns: Sequence[Turn] = ()
+) -> bytes:
     """Return the chat request of an asking."""
     prompt = asking.prompt
     before = () if asking.way is Way.PLAIN else turns

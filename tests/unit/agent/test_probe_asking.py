@@ -7,7 +7,7 @@ import pytest
 
 from gatemesh_agent.probe_asking import (
     MOST_TIMES,
-    Wishes,
+    ProbeWish,
     fault_of,
     fewer_wishes,
     model_name,
@@ -22,7 +22,7 @@ TURNS = (Turn(question="Well?", answer="Yes."),)
 PROMPT = Prompt(id="a", text="Hi", expect="x", max_tokens=9)
 
 
-def asked(asking: Asking, wishes: Wishes) -> dict[str, Any]:
+def asked(asking: Asking, wishes: ProbeWish) -> dict[str, Any]:
     """Return the body of a request."""
     body: dict[str, Any] = json.loads(request_body("m", asking, wishes, TURNS))
     return body
@@ -30,7 +30,7 @@ def asked(asking: Asking, wishes: Wishes) -> dict[str, Any]:
 
 def test_a_prompt_is_asked_greedily_with_log_probabilities() -> None:
     """Behind the clients, where the engine knows priorities."""
-    assert asked(Asking(PROMPT), Wishes(20)) == {
+    assert asked(Asking(PROMPT), ProbeWish(20)) == {
         "model": "m",
         "messages": [{"role": "user", "content": "Hi"}],
         "max_tokens": 9,
@@ -44,15 +44,15 @@ def test_a_prompt_is_asked_greedily_with_log_probabilities() -> None:
 def test_json_is_asked_for_where_the_prompt_wants_it() -> None:
     """And nothing that the engine does not know."""
     prompt = Prompt(id="a", text="Hi", expect="x", json_object=True)
-    plain = asked(Asking(prompt), Wishes(0, extras=False))
+    plain = asked(Asking(prompt), ProbeWish(0, extras=False))
     assert plain["response_format"] == {"type": "json_object"}
     assert not {"logprobs", "priority", "cache_salt"} & plain.keys()
 
 
 def test_a_fresh_asking_has_a_salt_of_its_own() -> None:
     """Nothing of it can be cached; the cached one is the same without."""
-    one, other = (asked(Asking(PROMPT, Way.FRESH), Wishes(0)) for _ in range(2))
-    cached = asked(Asking(PROMPT, Way.CACHED), Wishes(0))
+    one, other = (asked(Asking(PROMPT, Way.FRESH), ProbeWish(0)) for _ in range(2))
+    cached = asked(Asking(PROMPT, Way.CACHED), ProbeWish(0))
     assert one.pop("cache_salt") != other.pop("cache_salt")
     assert one == other == cached
     assert [one["content"] for one in cached["messages"]] == ["Well?", "Yes.", "Hi"]
@@ -62,20 +62,22 @@ def test_a_fresh_asking_has_a_salt_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("wishes", "way", "status", "body", "fewer"),
     [
-        pytest.param(Wishes(20), Way.PLAIN, 200, b"", None, id="answered"),
-        pytest.param(Wishes(20), Way.PLAIN, 400, NAN, None, id="nan"),
-        pytest.param(Wishes(20), Way.PLAIN, 400, b"too many logprobs", Wishes(0), id="no-logprobs"),
+        pytest.param(ProbeWish(20), Way.PLAIN, 200, b"", None, id="answered"),
+        pytest.param(ProbeWish(20), Way.PLAIN, 400, NAN, None, id="nan"),
         pytest.param(
-            Wishes(20), Way.PLAIN, 400, b"priority?", Wishes(20, extras=False), id="no-extras"
+            ProbeWish(20), Way.PLAIN, 400, b"too many logprobs", ProbeWish(0), id="no-logprobs"
         ),
-        pytest.param(Wishes(0), Way.FRESH, 422, b"cache_salt?", None, id="no-salt"),
-        pytest.param(Wishes(0, extras=False), Way.PLAIN, 400, b"?", None, id="nothing-left"),
-        pytest.param(Wishes(0), Way.PLAIN, 500, b"", None, id="broken"),
-        pytest.param(Wishes(0), Way.PLAIN, 401, b"", None, id="no-key"),
+        pytest.param(
+            ProbeWish(20), Way.PLAIN, 400, b"priority?", ProbeWish(20, extras=False), id="no-extras"
+        ),
+        pytest.param(ProbeWish(0), Way.FRESH, 422, b"cache_salt?", None, id="no-salt"),
+        pytest.param(ProbeWish(0, extras=False), Way.PLAIN, 400, b"?", None, id="nothing-left"),
+        pytest.param(ProbeWish(0), Way.PLAIN, 500, b"", None, id="broken"),
+        pytest.param(ProbeWish(0), Way.PLAIN, 401, b"", None, id="no-key"),
     ],
 )
 def test_what_an_engine_does_not_know_is_taken_back(
-    wishes: Wishes, way: Way, status: int, body: bytes, fewer: Wishes | None
+    wishes: ProbeWish, way: Way, status: int, body: bytes, fewer: ProbeWish | None
 ) -> None:
     """One wish at a time, and never the salt of a fresh asking."""
     assert fewer_wishes(wishes, way, status, body) == fewer
