@@ -11,6 +11,7 @@ from gatemesh_agent.reading import Part, Reading
 from gatemesh_agent.requests import Route, parsed
 from gatemesh_agent.sse import EventSplitter, json_start
 from gatemesh_agent.stripping import loads
+from gatemesh_common.errors import GatemeshError
 
 OK = 200
 FIRST_OF_STREAM = (b"data:", b"event:", b":")
@@ -20,7 +21,7 @@ KINDS = (
 )
 
 
-class SavedError(Exception):
+class SavedError(GatemeshError):
     """What was saved cannot be judged; the text says where and what to do."""
 
 

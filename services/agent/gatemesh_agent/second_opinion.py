@@ -87,6 +87,8 @@ class SecondOpinions:
         self._budget = TryBudget(terms.at_once, terms.per_minute)
         self._docket = Docket()
         self._pending: dict[str, list[Pending]] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._tries: dict[str, asyncio.Task[None]] = {}
         self._queue: deque[Pending] = deque(maxlen=MOST_QUEUED)
         """Those for which there was no room yet; in time there may be."""
@@ -104,6 +106,7 @@ class SecondOpinions:
             self._expire(pending, "nobody_else")
             return
         self._pending.setdefault(key, []).append(pending)
+        self._idle.clear()
         loop = asyncio.get_running_loop()
         wait_s = self._terms.wait_s if accusation.verdict.hard else self._terms.soft_wait_s
         pending.timers.append(loop.call_later(wait_s, self._expire, pending, "late"))
@@ -120,8 +123,7 @@ class SecondOpinions:
 
     async def settle(self) -> None:
         """Return when no verdict is withheld any more."""
-        while self._pending:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await self._idle.wait()
 
     async def stop(self) -> None:
         """Let every withheld verdict go as it is, and drop what is being tried."""
@@ -151,6 +153,8 @@ class SecondOpinions:
             group.remove(pending)
         if not group:
             self._pending.pop(pending.key, None)
+        if not self._pending:
+            self._idle.set()
         accusation, took_s = pending.accusation, time.monotonic() - pending.begun_s
         ATTRIBUTED.labels(attribution=ruling, how=how).inc()
         ATTRIBUTION_SECONDS.observe(took_s)
