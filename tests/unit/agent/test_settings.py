@@ -1,10 +1,12 @@
 """Settings name what is wrong and the way out."""
 
+from pathlib import Path
+
 import pytest
 
 from gatemesh_agent.settings import AgentSettings, read_pairs
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.settings import load_settings
+from gatemesh_common.settings import ServiceSettings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +74,11 @@ def test_pairs_that_are_no_text_pass() -> None:
     """Tests and callers may hand over a mapping."""
     assert read_pairs({"a": "b"}) == {"a": "b"}
     assert read_pairs("") == {}
+
+
+def test_the_page_names_every_setting() -> None:
+    """docs/agent.md is complete."""
+    page = (Path(__file__).parents[3] / "docs" / "agent.md").read_text(encoding="utf-8")
+    table = page[page.index("## Settings") : page.index("## Metrics")]
+    own = AgentSettings.model_fields.keys() - ServiceSettings.model_fields.keys()
+    assert [name for name in sorted(own) if f"`{name.upper()}`" not in table] == []

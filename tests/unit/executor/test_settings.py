@@ -1,9 +1,11 @@
 """The executor's settings."""
 
+from pathlib import Path
+
 import pytest
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.settings import load_settings
+from gatemesh_common.settings import ServiceSettings, load_settings
 from gatemesh_executor.settings import ExecutorSettings
 
 
@@ -45,3 +47,10 @@ def test_the_password_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEMESH_EXECUTOR_INSTANCES_FILE", "instances.toml")
     monkeypatch.setenv("GATEMESH_EXECUTOR_SUPERVISOR_PASSWORD", "hunter2")
     assert "hunter2" not in repr(load_settings(ExecutorSettings))
+
+
+def test_the_page_names_every_setting() -> None:
+    """docs/executor.md is complete."""
+    page = (Path(__file__).parents[3] / "docs" / "executor.md").read_text(encoding="utf-8")
+    own = ExecutorSettings.model_fields.keys() - ServiceSettings.model_fields.keys()
+    assert [name for name in sorted(own) if f"`{name.upper()}`" not in page] == []
