@@ -31,8 +31,8 @@ IDENTIFIER = re.compile(
     r"(?<![\w@./-])(?=[\w./:@-]*\d)(?=[\w./:@-]*[A-Za-z])[\w./:@-]{4,}(?<![./:-])"
     r"|(?<![\w.-])\d+(?:[-:/]\d+){1,}(?![\w-])"
 )
-NAME = re.compile(r"(?<![.!?:\n\"'“(])\s+([A-Z\u00c0-\u00de][\w\u00c0-\u024f'’-]+)")
-LIST_NUMBER = re.compile(r"^\s*\d+[.)]\s+", re.MULTILINE)
+NAME = re.compile(r"(?<![.!?:\s\"'“(])\s+([A-Z\u00c0-\u00de][\w\u00c0-\u024f'’-]+)")
+LIST_NUMBER = re.compile(r"^[^\S\n]*\d+[.)]\s+", re.MULTILINE)
 BASE_DIGITS = 6
 
 

@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from itertools import islice
 
 from gatemesh_shadow.lexicon import STOPWORDS
 
@@ -13,8 +14,12 @@ SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n+")
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 CJK_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 FENCE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|\Z)", re.DOTALL)
-MARKUP = re.compile(r"[*_`#>|]+|^\s*(?:[-•]|\d+[.)])\s+", re.MULTILINE)
+MARKUP = re.compile(r"[*_`#>|]+|^[^\S\n]*(?:[-•]|\d+[.)])\s+", re.MULTILINE)
+"""Blanks before a mark within its line only: a flood of line breaks is looked at once."""
 LEAST_LIKENESS = 0.5
+MOST_SENTENCES = 64
+LONGEST_SENTENCE = 500
+"""Characters of a sentence that are compared."""
 STEM_CHARS = 5
 """Of a longer word, what stands for all its forms."""
 
@@ -115,10 +120,13 @@ def _is_code_line(line: str) -> bool:
 
 
 def aligned(first: str, second: str, least: float) -> list[tuple[str, str]]:
-    """Pairs of sentences that say almost the same in almost the same words."""
-    others = [(one, words_of(one)) for one in sentences(second)]
+    """Pairs of sentences that say almost the same in almost the same words.
+
+    Of long answers the first distinct sentences are looked at: each is compared with each.
+    """
+    others = [(one, words_of(one)) for one in _distinct(second)]
     pairs = []
-    for sentence in sentences(first):
+    for sentence in _distinct(first):
         own = words_of(sentence)
         ratio, best = max(
             ((_likeness(own, words), other) for other, words in others), default=(0.0, "")
@@ -128,9 +136,17 @@ def aligned(first: str, second: str, least: float) -> list[tuple[str, str]]:
     return pairs
 
 
+def _distinct(text: str) -> list[str]:
+    found = (one[:LONGEST_SENTENCE] for one in sentences(text))
+    return list(islice(dict.fromkeys(found), MOST_SENTENCES))
+
+
 def _likeness(first: Sequence[str], second: Sequence[str]) -> float:
+    if first == second:
+        return 1.0
     matcher = SequenceMatcher(None, first, second, autojunk=False)
-    return matcher.ratio() if matcher.real_quick_ratio() > LEAST_LIKENESS else 0.0
+    is_near = matcher.real_quick_ratio() > LEAST_LIKENESS < matcher.quick_ratio()
+    return matcher.ratio() if is_near else 0.0
 
 
 def common_prefix(first: str, second: str) -> int:

@@ -1,8 +1,14 @@
 """What two texts share."""
 
+from difflib import SequenceMatcher
+from typing import Any
+
 import pytest
 
+from gatemesh_shadow import overlap
+from gatemesh_shadow.facts import facts_of
 from gatemesh_shadow.overlap import (
+    MOST_SENTENCES,
     aligned,
     common_prefix,
     is_code,
@@ -91,3 +97,34 @@ def test_aligned_sentences() -> None:
 def test_common_prefix(first: str, second: str, length: int) -> None:
     """Whole words only."""
     assert common_prefix(first, second) == length
+
+
+def test_many_short_sentences_are_compared_in_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A loop is no thousand sentences, and of long answers only the first count."""
+    looked: list[int] = []
+
+    class Counting(SequenceMatcher[str]):
+        """Counts how often two sentences are compared letter by letter."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            looked.append(1)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(overlap, "SequenceMatcher", Counting)
+    assert aligned("Yes. No. " * 2000, "Yes. No. " * 2000, 0.7) == [
+        ("Yes.", "Yes."),
+        ("No.", "No."),
+    ]
+    varied = " ".join(f"Item {number} is here." for number in range(2000))
+    aligned(varied, varied.replace("here", "there"), 0.7)
+    assert len(looked) <= MOST_SENTENCES**2 + 2
+
+
+@pytest.mark.parametrize("flood", ["\n", " ", "\n ", "\t\n"])
+def test_a_flood_of_blanks_is_read_in_one_pass(flood: str) -> None:
+    """It is what some damaged engines say; read again from each blank it would take hours."""
+    text = "a" + flood * 100_000 + "b"
+    assert normalised(text) == "a b"
+    assert facts_of(text).names == frozenset()
