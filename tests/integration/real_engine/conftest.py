@@ -27,7 +27,7 @@ from gatemesh_mesh.real_engine import (
 from gatemesh_mesh.stack import REPOSITORY
 from gatemesh_mesh.state import state_folder
 
-START_DEADLINE_S = 150
+START_DEADLINE_S = 400
 MODEL = "smollm2-135m"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 SEA = "Write one sentence about the sea."
 SPRING = "请写一句关于春天的话。"

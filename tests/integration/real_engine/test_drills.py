@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 PROMPT = "Write one sentence about the sea."
 WITH_LOGPROBS = {"logprobs": True, "top_logprobs": 20}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 VOCABULARY = 49_152
 PROMPTS = ("Write one sentence about the sea.", "请写一句关于春天的话。", "List three fruits.")

@@ -13,7 +13,7 @@ from gatemesh_mesh.engine_machine import pick_cores, usable_cores
 from gatemesh_mesh.real_engine import EngineLayout, EngineOptions
 from gatemesh_mesh.stack import REPOSITORY
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 VOCABULARY = 49_152
 

@@ -21,7 +21,7 @@ from gatemesh_executor.weights.checksums import Checksums
 from gatemesh_mesh.engine_machine import pick_cores, usable_cores
 from gatemesh_mesh.real_engine import EngineLayout, EngineOptions
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 FRANCE = "What is the capital of France?"
 

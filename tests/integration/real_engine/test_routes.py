@@ -10,7 +10,7 @@ from tests.integration.agent.parts import serving, settings_for
 
 from gatemesh_common.messages import CheckLevel, TelemetryWindow
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 CHANGING = re.compile(rb'"(id|item_id|created|created_at)":("[^"]*"|\d+)|"cached_tokens":\d+')
 MODEL = "smollm2-135m"

@@ -10,7 +10,7 @@ import pytest
 
 from gatemesh_mesh.real_engine import EngineLayout
 
-pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).with_name("second_interface_program.py")
 
