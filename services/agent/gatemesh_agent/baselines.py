@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
-from gatemesh_agent.routing import RESET_SLACK
+from gatemesh_agent.routing import supersedes
 from gatemesh_common.messages import Baseline
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Baselines:
 
     def _keep(self, baseline: Baseline) -> bool:
         before = self._known.get(baseline.model_version)
-        if baseline.pool != self._pool or (before and not is_newer(baseline, before)):
+        if baseline.pool != self._pool or (before and not supersedes(baseline, before)):
             return False
         # The newest stand last, so that the first to go is the one not heard of for longest.
         self._known.pop(baseline.model_version, None)
@@ -70,17 +70,6 @@ class Baselines:
         """Return the share of answers that the pool's policy sends to the shadow at least."""
         known = self._known.get(model_version or UNKNOWN)
         return known.shadow_share if known else 0.0
-
-
-def is_newer(new: Baseline, old: Baseline) -> bool:
-    """Return True when a yardstick replaces the present one, as with routing tables.
-
-    The manager repeats the present version with a new timestamp, so a lower version that is that
-    much younger comes from a database that began anew, or puts an absurd one right.
-    """
-    if new.version > old.version:
-        return True
-    return new.version < old.version and new.timestamp - old.timestamp > RESET_SLACK
 
 
 def save_baselines(path: Path, baselines: tuple[Baseline, ...]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Protocol
 
 from gatemesh_common.messages import InstanceState, RoutedInstance, RoutingTable
 
@@ -53,8 +54,24 @@ def view_of(table: RoutingTable, only: Collection[str] = ()) -> PoolView:
     return PoolView(table.version, table.timestamp, instances)
 
 
-def supersedes(new: PoolView, old: PoolView) -> bool:
-    """Return True when a received view replaces the present one."""
+class Versioned(Protocol):
+    """What the manager repeats under a rising number."""
+
+    @property
+    def version(self) -> int:
+        """The number."""
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it was told."""
+
+
+def supersedes(new: Versioned, old: Versioned) -> bool:
+    """Return True when what was received replaces what is known.
+
+    The manager repeats the present version with a new timestamp, so a lower version that is that
+    much younger comes from a database that began anew, or puts an absurd one right.
+    """
     if new.version > old.version:
         return True
     return new.version < old.version and new.timestamp - old.timestamp > RESET_SLACK

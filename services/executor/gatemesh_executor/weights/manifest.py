@@ -49,7 +49,7 @@ def _line_pairs(text: str) -> Iterable[tuple[str, str]]:
 
 def _json_pairs(text: str) -> Iterable[tuple[str, str]]:
     try:
-        listed: Any = json.loads(text, object_pairs_hook=_without_repeats)
+        listed: Any = json.loads(text, object_pairs_hook=without_repeats)
     except (ValueError, RecursionError) as error:
         raise WeightsRefusedError(f"manifest: no JSON: {error}"[:300]) from error
     listed = listed.get("files", listed)
@@ -63,7 +63,12 @@ def _json_pairs(text: str) -> Iterable[tuple[str, str]]:
         yield name, fitting["digest"]
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a dict.
+
+    Raises:
+        ValueError: a name comes twice: which of the two counts, nobody could tell.
+    """
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name is listed twice")

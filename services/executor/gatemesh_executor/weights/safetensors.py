@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from gatemesh_executor.weights.manifest import WeightsRefusedError
+from gatemesh_executor.weights.manifest import WeightsRefusedError, without_repeats
 
 LENGTH_BYTES = 8
 LARGEST_HEADER_BYTES = 100_000_000
@@ -84,19 +84,12 @@ def parse_header(header: bytes, file_bytes: int) -> tuple[Tensor, ...]:
 
 def _read(header: bytes) -> dict[str, Any]:
     try:
-        listed = json.loads(header, object_pairs_hook=_without_repeats)
+        listed = json.loads(header, object_pairs_hook=without_repeats)
     except (ValueError, RecursionError) as error:
         raise WeightsRefusedError(f"corrupt header: {str(error)[:100]}") from error
     if not isinstance(listed, dict):
         raise WeightsRefusedError("corrupt header: no JSON object")
     return listed
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name is listed twice")
-    return found
 
 
 def _tensor(name: str, fields: Any, start: int) -> Tensor:
