@@ -18,6 +18,8 @@ from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Verdict
 MINUTE_S = 60.0
 MOST_REQUESTS = 1000
 """Requests whose findings are remembered."""
+FEWEST_PRECEDENTS = 5
+MOST_PRECEDENTS = 200
 WHOLE = 2**31
 """Reach of an answer that ended by itself."""
 FEWEST_MORE_TOKENS = 8
@@ -152,6 +154,45 @@ class Docket:
         if any(each.clears(charge.bad, charge.level, charge.tokens) for each in others):
             return Attribution.INSTANCE
         if any(each.told.finding >= charge.bad for each in others):
+            return Attribution.REQUEST
+        return Attribution.UNKNOWN
+
+
+Kind = tuple[Life, CheckLevel, Finding]
+"""Who is accused, by which gate, how gravely."""
+
+
+class Precedents:
+    """Remembers for a minute what came of a life's other failures of the same kind.
+
+    Where a request cannot be put to anybody in time, as when many different ones fail everywhere,
+    the others speak for it. One that was the instance's fault speaks against all.
+    """
+
+    def __init__(self, memory_s: float = 60.0) -> None:
+        self._memory_s = memory_s
+        self._rulings: OrderedDict[Kind, OrderedDict[str, tuple[Attribution, float]]] = (
+            OrderedDict()
+        )
+
+    def add(self, kind: Kind, key: str, ruling: Attribution, now_s: float) -> None:
+        """Take in whose fault one request was."""
+        rulings = self._rulings.setdefault(kind, OrderedDict())
+        self._rulings.move_to_end(kind)
+        rulings[key] = (ruling, now_s)
+        rulings.move_to_end(key)
+        for kept in (rulings, self._rulings):
+            while len(kept) > MOST_PRECEDENTS:
+                kept.popitem(last=False)
+
+    def rule(self, kind: Kind, now_s: float) -> Attribution:
+        """Return whose fault a failure is by what the others were; mostly unknown."""
+        recent = [
+            ruling
+            for ruling, at_s in self._rulings.get(kind, {}).values()
+            if now_s - at_s <= self._memory_s
+        ]
+        if len(recent) >= FEWEST_PRECEDENTS and Attribution.INSTANCE not in recent:
             return Attribution.REQUEST
         return Attribution.UNKNOWN
 

@@ -12,6 +12,8 @@ from gatemesh_agent.attribution import (
     Accusation,
     Docket,
     Finding,
+    Kind,
+    Precedents,
     Told,
     TryBudget,
     Witness,
@@ -64,6 +66,12 @@ class Pending:
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
     tried: bool = False
 
+    @property
+    def kind(self) -> Kind:
+        """What other failures are compared with it."""
+        charge = self.accusation.charge()
+        return self.accusation.life, charge.level, charge.bad
+
 
 class SecondOpinions:
     """Withholds verdicts until another instance has told, but never for long."""
@@ -86,6 +94,7 @@ class SecondOpinions:
         self._terms = terms
         self._budget = TryBudget(terms.at_once, terms.per_minute)
         self._docket = Docket()
+        self._precedents = Precedents()
         self._pending: dict[str, list[Pending]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -138,11 +147,13 @@ class SecondOpinions:
         ruling = self._docket.rule(pending.key, pending.accusation.charge(), time.monotonic())
         if ruling is Attribution.UNKNOWN:
             return False
+        self._precedents.add(pending.kind, pending.key, ruling, time.monotonic())
         self._close(pending, ruling, how)
         return True
 
     def _expire(self, pending: Pending, how: str) -> None:
-        self._close(pending, Attribution.UNKNOWN, how)
+        ruling = self._precedents.rule(pending.kind, time.monotonic())
+        self._close(pending, ruling, how if ruling is Attribution.UNKNOWN else "precedent")
 
     def _close(self, pending: Pending, ruling: Attribution, how: str) -> None:
         """Publish a withheld verdict, unless another one already says it."""

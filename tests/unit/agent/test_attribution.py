@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatemesh_agent.attribution import (
+    FEWEST_PRECEDENTS,
     MOST_REQUESTS,
     WHOLE,
     Charge,
     Docket,
     Finding,
+    Precedents,
     Told,
     TryBudget,
     Witness,
@@ -21,6 +23,7 @@ from gatemesh_agent.attribution import (
     request_key,
 )
 from gatemesh_agent.gates.judgement import Judgement, passed
+from gatemesh_agent.reporting import Life
 from gatemesh_agent.requests import Route, understand
 from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Reason
 
@@ -149,3 +152,19 @@ def test_tries_have_a_budget() -> None:
     budget.give_back()
     assert not budget.take(59.0)
     assert budget.take(61.0)
+
+
+def test_precedents_are_many_recent_and_of_one_mind() -> None:
+    """Copies of one request are one precedent."""
+    kind = (Life("a", 1, None, numbered=True), CheckLevel.L3, Finding.HARD)
+    known = Precedents()
+    for number in range(FEWEST_PRECEDENTS - 1):
+        known.add(kind, str(number), Attribution.REQUEST, 0.0)
+    known.add(kind, "0", Attribution.REQUEST, 0.0)
+    assert known.rule(kind, 1.0) is Attribution.UNKNOWN
+    known.add(kind, "one more", Attribution.REQUEST, 0.0)
+    assert known.rule(kind, 1.0) is Attribution.REQUEST
+    assert known.rule(kind, 61.0) is Attribution.UNKNOWN
+    assert known.rule((kind[0], CheckLevel.L1, Finding.HARD), 1.0) is Attribution.UNKNOWN
+    known.add(kind, "its own", Attribution.INSTANCE, 1.0)
+    assert known.rule(kind, 1.0) is Attribution.UNKNOWN

@@ -180,3 +180,29 @@ async def test_stopping_lets_everything_go() -> None:
     bench.opinions.accuse(accusation())
     await bench.opinions.stop()
     assert await bench.rulings() == [Attribution.UNKNOWN]
+
+
+def other_request(number: int) -> ClientRequest:
+    """Return a request of its own."""
+    asked = understand(Route.CHAT, b'{"messages":[{"role":"user","content":"%d"}]}' % number)
+    return replace(REQUEST, asked=asked, order=replace(ORDER, body=asked.raw))
+
+
+@pytest.mark.parametrize(
+    ("told", "last"),
+    [(Finding.HARD, Attribution.REQUEST), (Finding.CLEAN, Attribution.UNKNOWN)],
+)
+async def test_others_of_their_kind_speak_for_those_that_nobody_is_asked_about(
+    told: Finding, last: Attribution
+) -> None:
+    """Many different prompts that fail everywhere take no instance out; a sick one has no plea."""
+    bench = Bench(Engines(), per_minute=0)
+    for number in range(5):
+        request = other_request(number)
+        key = request_key(request.asked, request.order.path)
+        bench.opinions.hear(key, OTHER, Told(told if number == 4 else Finding.HARD, BOTH))
+        bench.opinions.accuse(replace(accusation(), request=request))
+    bench.opinions.accuse(accusation())
+    new_life = Life("a", 1, None, numbered=True)
+    bench.opinions.accuse(accusation(new_life))
+    assert (await bench.rulings())[-2:] == [last, Attribution.UNKNOWN]
