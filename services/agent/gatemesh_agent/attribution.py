@@ -19,7 +19,6 @@ MINUTE_S = 60.0
 MOST_REQUESTS = 1000
 """Requests whose findings are remembered."""
 FEWEST_PRECEDENTS = 5
-MOST_PRECEDENTS = 200
 WHOLE = 2**31
 """Reach of an answer that ended by itself."""
 FEWEST_MORE_TOKENS = 8
@@ -158,41 +157,58 @@ class Docket:
         return Attribution.UNKNOWN
 
 
-Kind = tuple[Life, CheckLevel, Finding]
-"""Who is accused, by which gate, how gravely."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Who is accused, by which gate, how gravely."""
+
+    life: Life
+    level: CheckLevel
+    bad: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Precedent:
+    """Whose fault one failure was."""
+
+    key: str
+    kind: Kind
+    ruling: Attribution
+    at_s: float
+
+    def is_like(self, kind: Kind) -> bool:
+        """Return True for the same gate and gravity, whoever was accused."""
+        return (self.kind.level, self.kind.bad) == (kind.level, kind.bad)
 
 
 class Precedents:
-    """Remembers for a minute what came of a life's other failures of the same kind.
+    """Remembers for a minute whose fault other failures of a kind were.
 
     Where a request cannot be put to anybody in time, as when many different ones fail everywhere,
-    the others speak for it. One that was the instance's fault speaks against all.
+    the others speak for it. One that was the same life's fault speaks against it.
     """
 
     def __init__(self, memory_s: float = 60.0) -> None:
         self._memory_s = memory_s
-        self._rulings: OrderedDict[Kind, OrderedDict[str, tuple[Attribution, float]]] = (
-            OrderedDict()
-        )
+        self._known: OrderedDict[tuple[str, Kind], Precedent] = OrderedDict()
 
-    def add(self, kind: Kind, key: str, ruling: Attribution, now_s: float) -> None:
+    def add(self, precedent: Precedent) -> None:
         """Take in whose fault one request was."""
-        rulings = self._rulings.setdefault(kind, OrderedDict())
-        self._rulings.move_to_end(kind)
-        rulings[key] = (ruling, now_s)
-        rulings.move_to_end(key)
-        for kept in (rulings, self._rulings):
-            while len(kept) > MOST_PRECEDENTS:
-                kept.popitem(last=False)
+        name = (precedent.key, precedent.kind)
+        self._known[name] = precedent
+        self._known.move_to_end(name)
+        while len(self._known) > MOST_REQUESTS:
+            self._known.popitem(last=False)
 
     def rule(self, kind: Kind, now_s: float) -> Attribution:
         """Return whose fault a failure is by what the others were; mostly unknown."""
-        recent = [
-            ruling
-            for ruling, at_s in self._rulings.get(kind, {}).values()
-            if now_s - at_s <= self._memory_s
+        like = [
+            each
+            for each in self._known.values()
+            if now_s - each.at_s <= self._memory_s and each.is_like(kind)
         ]
-        if len(recent) >= FEWEST_PRECEDENTS and Attribution.INSTANCE not in recent:
+        own = {each.ruling for each in like if each.kind == kind}
+        excused = {each.key for each in like if each.ruling is Attribution.REQUEST}
+        if len(excused) >= FEWEST_PRECEDENTS and Attribution.INSTANCE not in own:
             return Attribution.REQUEST
         return Attribution.UNKNOWN
 

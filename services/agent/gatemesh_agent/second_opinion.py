@@ -13,6 +13,7 @@ from gatemesh_agent.attribution import (
     Docket,
     Finding,
     Kind,
+    Precedent,
     Precedents,
     Told,
     TryBudget,
@@ -70,7 +71,7 @@ class Pending:
     def kind(self) -> Kind:
         """What other failures are compared with it."""
         charge = self.accusation.charge()
-        return self.accusation.life, charge.level, charge.bad
+        return Kind(self.accusation.life, charge.level, charge.bad)
 
 
 class SecondOpinions:
@@ -147,7 +148,7 @@ class SecondOpinions:
         ruling = self._docket.rule(pending.key, pending.accusation.charge(), time.monotonic())
         if ruling is Attribution.UNKNOWN:
             return False
-        self._precedents.add(pending.kind, pending.key, ruling, time.monotonic())
+        self._precedents.add(Precedent(pending.key, pending.kind, ruling, time.monotonic()))
         self._close(pending, ruling, how)
         return True
 

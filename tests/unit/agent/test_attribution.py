@@ -1,6 +1,7 @@
 """Whose fault a failure is."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,8 @@ from gatemesh_agent.attribution import (
     Charge,
     Docket,
     Finding,
+    Kind,
+    Precedent,
     Precedents,
     Told,
     TryBudget,
@@ -155,16 +158,17 @@ def test_tries_have_a_budget() -> None:
 
 
 def test_precedents_are_many_recent_and_of_one_mind() -> None:
-    """Copies of one request are one precedent."""
-    kind = (Life("a", 1, None, numbered=True), CheckLevel.L3, Finding.HARD)
+    """Copies of one request are one precedent, whoever else was accused of it."""
+    kind = Kind(Life("a", 1, None, numbered=True), CheckLevel.L3, Finding.HARD)
+    other = replace(kind, life=Life("b", 1, None, numbered=True))
     known = Precedents()
     for number in range(FEWEST_PRECEDENTS - 1):
-        known.add(kind, str(number), Attribution.REQUEST, 0.0)
-    known.add(kind, "0", Attribution.REQUEST, 0.0)
+        known.add(Precedent(str(number), other, Attribution.REQUEST, 0.0))
+    known.add(Precedent("0", kind, Attribution.REQUEST, 0.0))
     assert known.rule(kind, 1.0) is Attribution.UNKNOWN
-    known.add(kind, "one more", Attribution.REQUEST, 0.0)
+    known.add(Precedent("one more", other, Attribution.REQUEST, 0.0))
+    known.add(Precedent("theirs", other, Attribution.INSTANCE, 0.0))
     assert known.rule(kind, 1.0) is Attribution.REQUEST
+    assert known.rule(other, 1.0) is Attribution.UNKNOWN
     assert known.rule(kind, 61.0) is Attribution.UNKNOWN
-    assert known.rule((kind[0], CheckLevel.L1, Finding.HARD), 1.0) is Attribution.UNKNOWN
-    known.add(kind, "its own", Attribution.INSTANCE, 1.0)
-    assert known.rule(kind, 1.0) is Attribution.UNKNOWN
+    assert known.rule(replace(kind, level=CheckLevel.L1), 1.0) is Attribution.UNKNOWN
