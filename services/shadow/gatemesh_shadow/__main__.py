@@ -30,11 +30,13 @@ from gatemesh_shadow.answering import SecondAnswers
 from gatemesh_shadow.asking import Replicas
 from gatemesh_shadow.budget import Allowance, Budget
 from gatemesh_shadow.calibration import Calibration
+from gatemesh_shadow.corroborating import Corroboration
 from gatemesh_shadow.fleet import Fleet
 from gatemesh_shadow.judging import SampleJudge
 from gatemesh_shadow.limits_store import LimitsStore
 from gatemesh_shadow.models import Models, open_models
 from gatemesh_shadow.pair import PairLimits
+from gatemesh_shadow.reference_rounds import ReferenceRounds
 from gatemesh_shadow.replica import ReplicaClient
 from gatemesh_shadow.scoring import ReplicaScore
 from gatemesh_shadow.settings import ShadowSettings
@@ -75,10 +77,14 @@ def build_judge(
         cosine_greedy=settings.embedding_threshold,
         cosine_sampled=settings.embedding_threshold_sampled,
     )
-    scoring = ReplicaScore(replicas, settings.own_logprobs, settings.most_answer_tokens)
+    corroboration = Corroboration(ReferenceRounds(replicas, time.monotonic))
+    scoring = ReplicaScore(
+        replicas, settings.own_logprobs, settings.most_answer_tokens, corroboration
+    )
     return SampleJudge(
         replicas=replicas,
         scoring=scoring if settings.score else None,
+        corroboration=corroboration,
         answering=SecondAnswers(replicas, models.embedder, limits),
         verifying=models.verifying,
         store=store,

@@ -44,36 +44,39 @@ class Budget:
     async def _take(self, instances: Sequence[RoutedInstance]) -> RoutedInstance:
         async with self._changed:
             while True:
-                chosen = self._free(instances)
+                now_s = self.clock()
+                chosen = self._free(instances, now_s)
                 if chosen is not None:
-                    return self._occupy(chosen)
-                await self._wait(instances)
+                    return self._occupy(chosen, now_s)
+                await self._wait(instances, now_s)
 
-    def _free(self, instances: Sequence[RoutedInstance]) -> RoutedInstance | None:
-        now = self.clock()
+    def _free(self, instances: Sequence[RoutedInstance], now_s: float) -> RoutedInstance | None:
         if sum(self.busy.values()) >= self.allowance.at_once:
             return None
         free = (
             one
             for one in instances
             if self.busy.get(one.instance_id, 0) < self.allowance.at_once_per_instance
-            and self._next_s.get(one.instance_id, 0.0) <= now
+            and self._next_s.get(one.instance_id, 0.0) <= now_s
         )
         return least_busy(free, self.busy, self._last_used)
 
-    def _occupy(self, chosen: RoutedInstance) -> RoutedInstance:
-        name, now = chosen.instance_id, self.clock()
+    def _occupy(self, chosen: RoutedInstance, now_s: float) -> RoutedInstance:
+        name = chosen.instance_id
         self._turns += 1
         self._last_used[name] = self._turns
         self.busy[name] = self.busy.get(name, 0) + 1
-        self._next_s[name] = now + 1 / self.allowance.per_instance_per_s
+        self._next_s[name] = now_s + 1 / self.allowance.per_instance_per_s
         return chosen
 
-    async def _wait(self, instances: Sequence[RoutedInstance]) -> None:
-        """Until a turn ends, or one of the instances may be asked again."""
-        now = self.clock()
-        soonest = min(self._next_s.get(one.instance_id, now) for one in instances)
-        wait_s = max(soonest - now, 0.0) if soonest > now else None
+    async def _wait(self, instances: Sequence[RoutedInstance], now_s: float) -> None:
+        """Until a turn ends, or one of the instances may be asked again.
+
+        The moment is the one at which none was free: by a later one an instance may be, and then
+        nobody would wake us.
+        """
+        nexts_s = (self._next_s.get(one.instance_id, now_s) for one in instances)
+        wait_s = min((next_s - now_s for next_s in nexts_s if next_s > now_s), default=None)
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._changed.wait()

@@ -20,6 +20,7 @@ from gatemesh_shadow.languages import language_of
 from gatemesh_shadow.limits import VersionLimits, is_sane
 from gatemesh_shadow.limits_store import LimitsStore
 from gatemesh_shadow.metrics import CALIBRATED
+from gatemesh_shadow.references import Reference, choose, reference_of
 from gatemesh_shadow.replay import CHAT
 from gatemesh_shadow.scores import Figures, figures_of
 from gatemesh_shadow.splits import Token
@@ -59,6 +60,9 @@ class Measured:
     cosines: dict[Decoding, list[float]] = field(
         default_factory=lambda: {Decoding.GREEDY: [], Decoding.SAMPLED: []}
     )
+
+    references: list[tuple[Reference, Figures]] = field(default_factory=list)
+    """Greedy answers that can be kept, and their figures."""
 
     @property
     def agrees(self) -> bool:
@@ -101,9 +105,11 @@ class Calibration:
         ]
 
     def _is_due(self, pool: str, version: str) -> bool:
-        measured_at = self.store.limits(pool, version).measured_at
+        limits = self.store.limits(pool, version)
+        measured_at = limits.measured_at
         CALIBRATED.labels(pool=pool).set(measured_at is not None)
-        if measured_at is None:
+        # A file of an earlier release holds limits and no references.
+        if measured_at is None or limits.references is None:
             return True
         oldest = self.clock() - timedelta(seconds=self.every_s)
         return measured_at < oldest.isoformat()
@@ -126,14 +132,14 @@ class Calibration:
         ):
             log.error("calibration_refused", extra={"pool": pool, "model_version": version})
             return None
-        limits = self._limits(trusted)
+        limits = self._limits(model, trusted)
         self.store.replace(pool, version, limits)
         self.store.save()
         extra = {"pool": pool, "model_version": version, "pairs": len(trusted)}
         log.info("calibrated", extra=extra)
         return limits
 
-    def _limits(self, trusted: Sequence[Measured]) -> VersionLimits:
+    def _limits(self, model: str, trusted: Sequence[Measured]) -> VersionLimits:
         limits = VersionLimits(measured_at=self.clock().isoformat())
         for one in trusted:
             for decoding, figures in one.figures.items():
@@ -141,6 +147,8 @@ class Calibration:
                     limits.learn(decoding, found)
                 for cosine in one.cosines[decoding]:
                     limits.learn_cosine(decoding, cosine)
+        candidates = [pair for one in trusted for pair in one.references]
+        limits.references = choose(model, candidates, limits.scores(Decoding.GREEDY))
         return limits
 
     async def _model(self, instance: RoutedInstance) -> str | None:
@@ -193,6 +201,9 @@ class Calibration:
         is_greedy = decoding is Decoding.GREEDY
         figures = figures_of(scores.chosen, scores.favourite, own, greedy=is_greedy)
         measured.figures[decoding].append(figures)
+        reference = reference_of(prompt, answer[:room], own) if is_greedy else None
+        if reference is not None:
+            measured.references.append((reference, figures))
         if self.embedder is not None:
             await self._measure_cosine(question, decoding, judge, first.text, measured)
 

@@ -46,6 +46,19 @@ class Fleet:
             for one in self.healthy(sample.pool)
         )
 
+    def life_of(self, sample: ShadowSample) -> RoutedInstance | None:
+        """The instance that a sample is from, while it is in rotation and lives the same life."""
+        table = self._tables.get(sample.pool)
+        instances = table.instances if table else ()
+        found = (
+            one
+            for one in instances
+            if one.instance_id == sample.instance_id
+            and one.in_rotation
+            and sample.incarnation in (None, one.incarnation)
+        )
+        return next(found, None)
+
     def model_version(self, sample: ShadowSample) -> str | None:
         """The model version that a sample was made with, as far as is known."""
         if sample.model_version is not None:

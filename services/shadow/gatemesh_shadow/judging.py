@@ -4,15 +4,23 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gatemesh_common.clock import Clock
 from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.gates import Judgement
-from gatemesh_common.messages import Message, Outcome, Reason, ShadowSample, Verdict
+from gatemesh_common.messages import (
+    Message,
+    Outcome,
+    Reason,
+    RoutedInstance,
+    ShadowSample,
+    Verdict,
+)
 from gatemesh_shadow.answering import Compared, SecondAnswers
 from gatemesh_shadow.asking import Question, Replicas
+from gatemesh_shadow.corroborating import Accusation, Corroboration
 from gatemesh_shadow.errors import (
     NotReplayableError,
     ReplicaRefusedError,
@@ -37,6 +45,7 @@ class SampleJudge:
 
     replicas: Replicas
     scoring: ReplicaScore | None
+    corroboration: Corroboration
     answering: SecondAnswers
     verifying: Verifying | None
     store: LimitsStore
@@ -94,9 +103,20 @@ class SampleJudge:
         if self.scoring is None:
             return None, []
         scored = await self.scoring.judge(sample, question, limits)
-        verdicts = self._scored_verdicts(sample, scored, version)
+        verdicts = self._verdicts(
+            sample, scored.judgement, scored.judge, scored.accusation, version
+        )
+        if scored.judgement.reason is Reason.NO_REPLICA:
+            verdicts = await self._alone(sample, limits, version)
         await self._send(sample, verdicts)
         return scored, verdicts
+
+    async def _alone(
+        self, sample: ShadowSample, limits: VersionLimits, version: str | None
+    ) -> list[Verdict]:
+        """What the references say of an instance that nobody else can judge."""
+        judgement = await self.corroboration.weigh_alone(sample, limits)
+        return self._verdicts(sample, judgement, None, None, version) if judgement else []
 
     async def _compared(
         self,
@@ -108,35 +128,35 @@ class SampleJudge:
         if sample.cause == "random" and self.rng.random() >= self.second_answer_share:
             return None, []
         compared = await self.answering.judge(sample, question, limits)
-        verdicts = self._compared_verdicts(sample, compared, version)
+        accusation = None
+        if compared.judge and compared.judgement.outcome is Outcome.FAILED:
+            found = await self.corroboration.check(compared.judgement, compared.judge, limits)
+            compared = replace(compared, judgement=found.judgement)
+            accusation = found.accusation
+        verdicts = self._verdicts(sample, compared.judgement, compared.judge, accusation, version)
         await self._send(sample, verdicts)
         return compared, verdicts
 
-    def _scored_verdicts(
-        self, sample: ShadowSample, scored: Scored, version: str | None
+    def _verdicts(
+        self,
+        sample: ShadowSample,
+        judgement: Judgement,
+        judge: RoutedInstance | None,
+        accusation: Accusation | None,
+        version: str | None,
     ) -> list[Verdict]:
-        if not _counts(scored.judgement):
-            return []
-        judge = scored.judge.instance_id if scored.judge else None
-        now = self.clock()
-        verdict = verdict_of(sample, scored.judgement, now, model_version=version, judge=judge)
-        if scored.accused_judge is None:
-            return [verdict]
-        log.warning("judge_stands_alone", extra={"instance_id": scored.accused_judge.instance_id})
-        failed = verdict.model_copy(
-            update={"outcome": Outcome.FAILED, "reason": Reason.REPLICA_DISAGREES}
-        )
-        return [verdict, verdict_on_judge(failed, scored.accused_judge)]
-
-    def _compared_verdicts(
-        self, sample: ShadowSample, compared: Compared, version: str | None
-    ) -> list[Verdict]:
-        if not _counts(compared.judgement):
-            return []
-        judge = compared.judge.instance_id if compared.judge else None
-        return [
-            verdict_of(sample, compared.judgement, self.clock(), model_version=version, judge=judge)
-        ]
+        """What travels: the judgement unless it is a skip, and an accusation of the judge."""
+        now, found = self.clock(), []
+        if _counts(judgement):
+            named = judge.instance_id if judge else None
+            found.append(verdict_of(sample, judgement, now, model_version=version, judge=named))
+        if accusation is not None:
+            extra = {"instance_id": accusation.judge.instance_id}
+            log.warning("judge_accused", extra=extra)
+            _counts(accusation.evidence)
+            failed = verdict_of(sample, accusation.evidence, now, model_version=version)
+            found.append(verdict_on_judge(failed, accusation.judge))
+        return found
 
     async def _verified(
         self, sample: ShadowSample, version: str | None, *, is_bad: bool

@@ -6,6 +6,9 @@ from statistics import median
 from typing import Any
 
 from gatemesh_common.messages import Decoding
+from gatemesh_shadow.references import References
+from gatemesh_shadow.references import from_json as references_from_json
+from gatemesh_shadow.references import to_json as references_to_json
 from gatemesh_shadow.scores import DEFAULT_LIMITS, Figures, ScoreLimits
 from gatemesh_shadow.sequential import Normal
 
@@ -69,6 +72,8 @@ class VersionLimits:
     )
     measured_at: str | None = None
     """When the fixed prompts were last measured."""
+    references: References | None = None
+    """Answers kept from then; None where none were taken yet."""
 
     def learn(self, decoding: Decoding, figures: Figures) -> None:
         """Take in the figures of an answer of a healthy instance, until there are enough."""
@@ -155,7 +160,10 @@ def _version_json(limits: VersionLimits) -> dict[str, Any]:
         }
         for decoding, known in limits.learnt.items()
     }
-    return {"measured_at": limits.measured_at, "learnt": learnt}
+    kept = (
+        {} if limits.references is None else {"references": references_to_json(limits.references)}
+    )
+    return {"measured_at": limits.measured_at, "learnt": learnt, **kept}
 
 
 def _measures(figures: Figures) -> list[float | None]:
@@ -180,4 +188,5 @@ def _version_of(data: Mapping[str, Any]) -> VersionLimits:
         learnt = limits.learnt[Decoding(name)]
         learnt.figures.extend(Figures(int(tokens), *rest) for tokens, *rest in known["figures"])
         learnt.cosines.extend(map(float, known["cosines"]))
+    limits.references = references_from_json(data.get("references"))
     return limits

@@ -13,6 +13,11 @@ SKIPPED = Counter(
 DISPUTED = Counter(
     "gatemesh_shadow_disputed_total", "Failures that a second instance did not bear out."
 )
+REFERENCE_ROUNDS = Counter(
+    "gatemesh_shadow_reference_rounds_total",
+    "Questions about how an instance stands to kept answers.",
+    ["standing"],
+)
 REPLICA_FAULTS = Counter(
     "gatemesh_shadow_replica_faults_total", "Own requests that failed.", ["error"]
 )

@@ -12,8 +12,15 @@ from gatemesh_common.messages import (
     ShadowSample,
 )
 from gatemesh_shadow.asking import Question, Replicas
+from gatemesh_shadow.corroborating import (
+    BY_REFERENCES,
+    Accusation,
+    Corroboration,
+    with_details,
+)
 from gatemesh_shadow.limits import VersionLimits
 from gatemesh_shadow.metrics import DISPUTED
+from gatemesh_shadow.references import Standing
 from gatemesh_shadow.replay import own_is_comparable
 from gatemesh_shadow.scores import LEAST_TOKENS, Figures, figures_of, judge_figures
 from gatemesh_shadow.sequential import BOUND, Drift, DriftWatch
@@ -26,17 +33,18 @@ class Scored:
     judgement: Judgement
     figures: Figures | None = None
     judge: RoutedInstance | None = None
-    accused_judge: RoutedInstance | None = None
-    """The judge that stands alone against two others, if that is how it came out."""
+    accusation: Accusation | None = None
+    """The judge that stands alone against two others or left its references, if one did."""
 
 
 @dataclass(slots=True)
 class ReplicaScore:
-    """Scores samples; a failure is borne out by a second judge where there is one."""
+    """Scores samples; a failure is borne out by a second judge, or by kept references."""
 
     replicas: Replicas
     own_logprobs: str
     most_tokens: int
+    corroboration: Corroboration
     watch: DriftWatch = field(default_factory=DriftWatch)
 
     async def judge(
@@ -50,14 +58,42 @@ class ReplicaScore:
         """
         first = await self._judged(sample, question, limits, ())
         if first.judge is None or first.judgement.outcome is not Outcome.FAILED:
-            return self._with_drift(sample, first, limits)
+            return await self._with_drift(sample, first, limits)
         second = await self._judged(sample, question, limits, (first.judge.instance_id,))
         if second.judge is None:
-            return first
+            return await self._corroborated(first, first.judge, limits)
         if second.judgement.outcome is Outcome.PASSED:
-            DISPUTED.inc()
-            return replace(second, accused_judge=first.judge)
+            return await self._split(first, first.judge, second, second.judge, limits)
         return _borne_out(first)
+
+    async def _corroborated(
+        self, failed: Scored, judge: RoutedInstance, limits: VersionLimits
+    ) -> Scored:
+        """A failure that only one judge can tell of."""
+        found = await self.corroboration.check(failed.judgement, judge, limits)
+        return replace(failed, judgement=found.judgement, accusation=found.accusation)
+
+    async def _split(
+        self,
+        failed: Scored,
+        first: RoutedInstance,
+        passed: Scored,
+        second: RoutedInstance,
+        limits: VersionLimits,
+    ) -> Scored:
+        """Two judges that do not agree: the references say which of them to believe."""
+        DISPUTED.inc()
+        weighed = await self.corroboration.rounds.weigh(first, limits)
+        if weighed.standing is Standing.DEVIATES:
+            return replace(passed, accusation=Accusation(first, weighed.judgement))
+        if weighed.standing is not Standing.AGREES:
+            return replace(passed, accusation=Accusation(first, _turned(passed.judgement)))
+        weighed = await self.corroboration.rounds.weigh(second, limits)
+        if weighed.standing is not Standing.DEVIATES:
+            # Both judges are well, so the answer is one at the limit.
+            return passed
+        told = with_details(failed.judgement, BY_REFERENCES)
+        return replace(failed, judgement=told, accusation=Accusation(second, weighed.judgement))
 
     async def _judged(
         self,
@@ -98,19 +134,31 @@ class ReplicaScore:
         kept = own[: len(answer)] if own else None
         return figures_of(scores.chosen, scores.favourite, kept, greedy=is_greedy)
 
-    def _with_drift(self, sample: ShadowSample, scored: Scored, limits: VersionLimits) -> Scored:
+    async def _with_drift(
+        self, sample: ShadowSample, scored: Scored, limits: VersionLimits
+    ) -> Scored:
         """Fail an answer that is fine by itself when its life has drifted."""
         if scored.figures is None or scored.judge is None or sample.incarnation is None:
             return scored
-        others = [one.instance_id for one in self.replicas.fleet.judges(sample)]
+        judge = scored.judge
+        judges = [one.instance_id for one in self.replicas.fleet.judges(sample)]
+        others = [one for one in judges if one != judge.instance_id]
         drift = self.watch.add(
             (sample.instance_id, sample.incarnation),
-            scored.judge.instance_id,
-            [one for one in others if one != scored.judge.instance_id],
+            judge.instance_id,
+            others,
             scored.figures.measures(),
             limits.normal(sample.decoding),
         )
-        return scored if drift is None else replace(scored, judgement=_drifted(scored, drift))
+        if drift is None:
+            return scored
+        failed = replace(scored, judgement=_drifted(scored, drift))
+        return failed if others else await self._corroborated(failed, judge, limits)
+
+
+def _turned(passed: Judgement) -> Judgement:
+    """The same evidence turned against the judge that found otherwise."""
+    return replace(passed, outcome=Outcome.FAILED, reason=Reason.REPLICA_DISAGREES)
 
 
 def skipped(reason: Reason, why: str = "") -> Judgement:
@@ -120,8 +168,8 @@ def skipped(reason: Reason, why: str = "") -> Judgement:
 
 
 def _borne_out(scored: Scored) -> Scored:
-    details = {**scored.judgement.details, "borne_out": True}
-    return replace(scored, judgement=replace(scored.judgement, details=details))
+    told = {"borne_out": True, "corroborated": True, "corroborated_by": "judge"}
+    return replace(scored, judgement=with_details(scored.judgement, told))
 
 
 def _drifted(scored: Scored, drift: Drift) -> Judgement:

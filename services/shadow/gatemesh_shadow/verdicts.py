@@ -3,7 +3,14 @@
 from datetime import datetime
 
 from gatemesh_common.gates import Judgement
-from gatemesh_common.messages import RoutedInstance, ShadowSample, Verdict, derived_id
+from gatemesh_common.messages import (
+    Decoding,
+    RoutedInstance,
+    ShadowSample,
+    Verdict,
+    derived_id,
+)
+from gatemesh_shadow.references import MEASURE
 
 TYPE = "shadow"
 
@@ -19,6 +26,8 @@ def verdict_of(
     """The verdict on the instance that answered; the same sample gives the same message id."""
     measure = str(judgement.details.get("measure", ""))
     named = {"judge": judge} if judge else {}
+    # Of references the prompt was ours: it is no client's, and no copy of another's.
+    is_ours = measure == MEASURE
     return Verdict(
         message_id=derived_id(f"{sample.message_id}:{judgement.gate}:{measure}"),
         # Conditions count by the moment of the answer; how late it was judged must not matter.
@@ -38,15 +47,15 @@ def verdict_of(
         score=judgement.score,
         threshold=judgement.threshold,
         gate_version=judgement.gate_version,
-        prompt_fingerprint=sample.prompt_fingerprint,
-        tenant=sample.tenant,
-        decoding=sample.decoding,
+        prompt_fingerprint=None if is_ours else sample.prompt_fingerprint,
+        tenant=None if is_ours else sample.tenant,
+        decoding=Decoding.GREEDY if is_ours else sample.decoding,
         details={**judgement.details, **named, "cause": sample.cause},
     )
 
 
 def verdict_on_judge(verdict: Verdict, judge: RoutedInstance) -> Verdict:
-    """The same evidence turned round: two instances agree, and the one that judged does not."""
+    """Evidence against the instance that judged: it stands alone, or left its references."""
     details = {**verdict.details, "as_judge": True, "judge": None}
     return verdict.model_copy(
         update={

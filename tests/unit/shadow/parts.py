@@ -14,7 +14,11 @@ from gatemesh_common.messages import (
 )
 from gatemesh_shadow.asking import Replicas
 from gatemesh_shadow.budget import Allowance, Budget
+from gatemesh_shadow.corroborating import Corroboration
 from gatemesh_shadow.fleet import Fleet
+from gatemesh_shadow.limits import VersionLimits
+from gatemesh_shadow.reference_rounds import ReferenceRounds
+from gatemesh_shadow.references import Reference, References
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 TOKENS = (11, 12, 13, 14, 15, 16, 17, 18)
@@ -128,3 +132,26 @@ def replicas_of(engines: Engines, *instances: RoutedInstance) -> Replicas:
     budget_clock = iter(range(10**9))
     budget.clock = lambda: float(next(budget_clock))
     return Replicas(fleet, budget, engines, lambda: NOW, 120.0, 512)
+
+
+@dataclass
+class Seconds:
+    """A clock that a test moves; each look at it takes a millisecond."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        """The present second."""
+        self.now_s += 0.001
+        return self.now_s
+
+
+def corroboration_of(replicas: Replicas, clock: Callable[[], float] | None = None) -> Corroboration:
+    """References are asked without a pause."""
+    return Corroboration(ReferenceRounds(replicas, clock or Seconds(), pause_s=0.0))
+
+
+def limits_with_references(count: int = 3) -> VersionLimits:
+    """Limits as they come, and so many references that a healthy stand-in bears out."""
+    kept = tuple(Reference((1, 2, place), TOKENS, OWN) for place in range(count))
+    return VersionLimits(measured_at="2026-05-01", references=References("sim", kept))

@@ -87,3 +87,14 @@ async def test_a_failing_turn_is_given_back() -> None:
             raise ValueError("x")
     async with budget.turn([ONE]):
         assert budget.busy == {"a": 1}
+
+
+async def test_an_instance_that_is_free_while_we_look_is_taken() -> None:
+    """Time passes between two looks at the clock, and nobody else is there to wake us."""
+    looks = iter([0.0, 0.0, 0.005, 0.02, 0.03])
+    budget = Budget(Allowance(8, 8, 100.0), looks.__next__)
+    async with asyncio.timeout(5):
+        async with budget.turn([ONE]):
+            pass
+        async with budget.turn([ONE]) as taken:
+            assert taken is ONE

@@ -4,7 +4,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.shadow.parts import NOW, Engines, Say, engine, instance, replicas_of
+from tests.unit.shadow.parts import (
+    NOW,
+    OWN,
+    TOKENS,
+    Engines,
+    Say,
+    engine,
+    instance,
+    replicas_of,
+)
 from tests.unit.shadow.test_answering import embedder_of
 
 from gatemesh_common.messages import Decoding
@@ -12,6 +21,7 @@ from gatemesh_shadow.calibration import PROMPTS, Calibration
 from gatemesh_shadow.errors import ReplicaUnavailableError
 from gatemesh_shadow.limits import ENOUGH_FIGURES
 from gatemesh_shadow.limits_store import LimitsStore
+from gatemesh_shadow.references import MOST_KEPT, Reference, References
 
 PAIR = (instance("engine-0"), instance("engine-1"))
 
@@ -37,6 +47,32 @@ async def test_it_measures_and_keeps(tmp_path: Path) -> None:
     assert limits.scores(Decoding.GREEDY).source == "calibrated"
     assert limits.scores(Decoding.SAMPLED).source == "calibrated"
     assert LimitsStore(tmp_path).limits("default", "m1").measured_at == NOW.isoformat()
+
+
+async def test_it_keeps_references(tmp_path: Path) -> None:
+    """Greedy answers with their own figures, no more than are needed; they survive."""
+    calibration = calibration_of(tmp_path, engine(), engine())
+    await calibration.measure("default", "m1", PAIR)
+    references = LimitsStore(tmp_path).limits("default", "m1").references
+    assert references is not None
+    assert references.model == "sim"
+    assert references.kept == (Reference((1, 2, 3), TOKENS, OWN),) * MOST_KEPT
+
+
+async def test_short_answers_are_no_references(tmp_path: Path) -> None:
+    """Then there are none, which is known, and not asked again at once."""
+    calibration = calibration_of(tmp_path, *[engine(ids=TOKENS[:1] * 3)] * 2)
+    await calibration.measure("default", "m1", PAIR)
+    assert calibration.store.limits("default", "m1").references == References("sim")
+    assert calibration._due(0.0) == []
+
+
+async def test_limits_without_references_are_due(tmp_path: Path) -> None:
+    """As of a file from an earlier release."""
+    calibration = calibration_of(tmp_path, engine(), engine())
+    await calibration.measure("default", "m1", PAIR)
+    calibration.store.limits("default", "m1").references = None
+    assert len(calibration._due(0.0)) == 1
 
 
 async def test_instances_that_disagree_are_no_yardstick(tmp_path: Path) -> None:

@@ -69,6 +69,21 @@ def test_healthy_means_the_same_life() -> None:
     assert not fleet.is_healthy(sample_of(incarnation=2))
 
 
+def test_the_life_of_a_sample() -> None:
+    """While clients are sent there; doubted or not."""
+    fleet = Fleet()
+    assert fleet.life_of(sample_of()) is None
+    fleet.hear(table(instance("engine-1", state=InstanceState.SUSPECT)))
+    found = fleet.life_of(sample_of(incarnation=None))
+    assert found is not None
+    assert found.instance_id == "engine-1"
+    assert fleet.life_of(sample_of()) is found
+    assert fleet.life_of(sample_of(incarnation=2)) is None
+    assert fleet.life_of(sample_of(instance_id="engine-2")) is None
+    fleet.hear(table(instance("engine-1", weight=0.0), version=2))
+    assert fleet.life_of(sample_of()) is None
+
+
 def test_model_version_of_a_sample() -> None:
     """Its own word counts, then the table's."""
     fleet = Fleet()

@@ -1,16 +1,34 @@
 """From a sample to its verdicts."""
 
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
-from tests.unit.shadow.parts import NOW, Engines, engine, instance, replicas_of, sample_of
+from tests.unit.shadow.parts import (
+    NOW,
+    Engines,
+    corroboration_of,
+    engine,
+    instance,
+    limits_with_references,
+    replicas_of,
+    sample_of,
+)
+from tests.unit.shadow.test_answering import LONG, OTHER, embedder_of
 
 from gatemesh_common.errors import BrokerUnavailableError
-from gatemesh_common.messages import CheckLevel, Message, Outcome, Reason, Verdict
+from gatemesh_common.messages import (
+    CheckLevel,
+    Message,
+    Outcome,
+    Reason,
+    RoutedInstance,
+    Verdict,
+)
 from gatemesh_shadow.answering import SecondAnswers
 from gatemesh_shadow.batching import Batcher
 from gatemesh_shadow.judging import SampleJudge
@@ -41,18 +59,26 @@ class Outbox:
 
 
 def judge_of(
-    folder: Path, engines: Engines, outbox: Outbox, *, share: float = 0.0, nll: float | None = None
+    folder: Path,
+    engines: Engines,
+    outbox: Outbox,
+    *,
+    share: float = 0.0,
+    nll: float | None = None,
+    pool: Sequence[RoutedInstance] = THREE,
 ) -> SampleJudge:
-    """A judge among three instances; with a verifier that always finds the same."""
-    replicas = replicas_of(engines, *THREE)
+    """A judge among some instances; with a verifier that always finds the same."""
+    replicas = replicas_of(engines, *pool)
     verifying = None
     if nll is not None:
         verifying = Verifying(
             Batcher(lambda texts: [(nll, 64)] * len(texts), 8, 0.0), 1e9, _clock()
         )
+    corroboration = corroboration_of(replicas)
     return SampleJudge(
         replicas=replicas,
-        scoring=ReplicaScore(replicas, "raw", 512),
+        scoring=ReplicaScore(replicas, "raw", 512, corroboration),
+        corroboration=corroboration,
         answering=SecondAnswers(replicas, None, PairLimits()),
         verifying=verifying,
         store=LimitsStore(folder),
@@ -121,6 +147,54 @@ async def test_a_lone_judge_is_accused(tmp_path: Path) -> None:
     assert (sample.instance_id, sample.outcome) == ("engine-1", Outcome.PASSED)
     assert (judge.instance_id, judge.outcome) == ("engine-0", Outcome.FAILED)
     assert judge.reason is Reason.REPLICA_DISAGREES
+
+
+async def test_the_only_judge_is_accused_by_its_references(tmp_path: Path) -> None:
+    """Nothing is said of the other one, by either measure."""
+    outbox = Outbox()
+    damaged = engine(shift_nats=3, text=OTHER, ids=())
+    engines = Engines({"engine-0": damaged})
+    judge = judge_of(tmp_path, engines, outbox, pool=THREE[:2])
+    judge.answering.embedder = embedder_of(0.1)
+    judge.store.replace("default", "m1", limits_with_references())
+    await judge.judge(sample_of(cause="suspicion", text=LONG))
+    assert {one.instance_id for one in outbox.sent} == {"engine-0"}
+    assert len(outbox.sent) == 2
+    assert outbox.sent[0].message_id == outbox.sent[1].message_id
+    assert outbox.sent[0].outcome is Outcome.FAILED
+    assert outbox.sent[0].details["as_judge"] is True
+    assert outbox.sent[0].details["by"] == "references"
+
+
+@pytest.mark.parametrize(("shift_nats", "outcome"), [(0.0, Outcome.PASSED), (3.0, Outcome.FAILED)])
+async def test_an_instance_without_replica_is_held_to_its_references(
+    tmp_path: Path, shift_nats: float, outcome: Outcome
+) -> None:
+    """Under its own name; the next sample comes too soon for another round."""
+    outbox = Outbox()
+    engines = Engines({"engine-1": engine(shift_nats=shift_nats)})
+    judge = judge_of(tmp_path, engines, outbox, pool=THREE[1:2])
+    judge.store.replace("default", "m1", limits_with_references())
+    await judge.judge(sample_of())
+    await judge.judge(sample_of(message_id="m2"))
+    [verdict] = outbox.sent
+    assert (verdict.instance_id, verdict.outcome) == ("engine-1", outcome)
+    assert verdict.details["measure"] == "references"
+    assert "as_judge" not in verdict.details
+    assert verdict.prompt_fingerprint is None
+
+
+async def test_a_second_answer_of_a_sound_judge_counts(tmp_path: Path) -> None:
+    """It says who bore it out."""
+    outbox = Outbox()
+    engines = Engines({"engine-0": engine(text=OTHER, ids=())})
+    judge = judge_of(tmp_path, engines, outbox, pool=THREE[:2], share=1.0)
+    judge.answering.embedder = embedder_of(0.1)
+    judge.store.replace("default", "m1", limits_with_references())
+    await judge.judge(sample_of(text=LONG))
+    [failed] = [one for one in outbox.sent if one.outcome is Outcome.FAILED]
+    assert failed.instance_id == "engine-1"
+    assert failed.details["corroborated_by"] == "references"
 
 
 async def test_skips_are_counted_and_do_not_travel(tmp_path: Path) -> None:

@@ -3,7 +3,17 @@
 from typing import Any
 
 import pytest
-from tests.unit.shadow.parts import OWN, TOKENS, Engines, engine, instance, replicas_of, sample_of
+from tests.unit.shadow.parts import (
+    OWN,
+    TOKENS,
+    Engines,
+    corroboration_of,
+    engine,
+    instance,
+    limits_with_references,
+    replicas_of,
+    sample_of,
+)
 
 from gatemesh_common.messages import Decoding, Outcome, Reason
 from gatemesh_shadow.asking import Question
@@ -15,12 +25,19 @@ THREE = (instance("engine-0"), instance("engine-1"), instance("engine-2"))
 
 
 async def judged(
-    engines: Engines, *, mode: str = "raw", count: int = 3, **sample: Any
+    engines: Engines,
+    *,
+    mode: str = "raw",
+    count: int = 3,
+    limits: VersionLimits | None = None,
+    **sample: Any,
 ) -> tuple[Scored, ReplicaScore]:
     """Judge one sample among so many instances."""
-    score = ReplicaScore(replicas_of(engines, *THREE[:count]), mode, 512)
+    replicas = replicas_of(engines, *THREE[:count])
+    score = ReplicaScore(replicas, mode, 512, corroboration_of(replicas))
     found = sample_of(**sample)
-    return await score.judge(found, Question(found.path, found.request), VersionLimits()), score
+    question = Question(found.path, found.request)
+    return await score.judge(found, question, limits or VersionLimits()), score
 
 
 async def test_agreement_passes() -> None:
@@ -39,7 +56,8 @@ async def test_a_failure_is_borne_out() -> None:
     scored, _ = await judged(engines)
     assert scored.judgement.outcome is Outcome.FAILED
     assert scored.judgement.details["borne_out"] is True
-    assert scored.accused_judge is None
+    assert scored.judgement.details["corroborated_by"] == "judge"
+    assert scored.accusation is None
 
 
 async def test_a_judge_that_stands_alone_is_accused() -> None:
@@ -47,20 +65,80 @@ async def test_a_judge_that_stands_alone_is_accused() -> None:
     engines = Engines({"engine-0": engine(shift_nats=2), "engine-2": engine()})
     scored, _ = await judged(engines)
     assert scored.judgement.outcome is Outcome.PASSED
-    assert scored.accused_judge is not None
-    assert scored.accused_judge.instance_id == "engine-0"
+    assert scored.accusation is not None
+    assert scored.accusation.judge.instance_id == "engine-0"
+    assert scored.accusation.evidence.outcome is Outcome.FAILED
 
 
 async def test_the_only_judge_is_believed() -> None:
-    """There is nobody else to ask; the verdict says that nobody bore it out."""
+    """Without references there is nothing else to ask; the verdict says so."""
     scored, _ = await judged(Engines({"engine-0": engine(shift_nats=2)}), count=2)
     assert scored.judgement.outcome is Outcome.FAILED
-    assert "borne_out" not in scored.judgement.details
+    assert scored.judgement.details["corroborated"] is False
+    assert scored.accusation is None
+
+
+GARBAGE = (-9.0,) * len(OWN)
+
+
+async def test_a_lone_judge_that_bears_out_its_references_is_believed() -> None:
+    """The accused stays accused."""
+    engines = Engines({"engine-0": engine()})
+    limits = limits_with_references()
+    scored, _ = await judged(engines, count=2, limits=limits, logprobs=GARBAGE)
+    assert scored.judgement.outcome is Outcome.FAILED
+    assert scored.judgement.details["corroborated"] is True
+    assert scored.judgement.details["corroborated_by"] == "references"
+    assert scored.accusation is None
+
+
+async def test_a_lone_judge_that_left_its_references_is_accused() -> None:
+    """Of the sample nothing is known then."""
+    engines = Engines({"engine-0": engine(shift_nats=2)})
+    scored, _ = await judged(engines, count=2, limits=limits_with_references())
+    assert scored.judgement.outcome is Outcome.SKIPPED
+    assert scored.judgement.reason is Reason.NOT_COMPARABLE
+    assert scored.accusation is not None
+    assert scored.accusation.judge.instance_id == "engine-0"
+    assert scored.accusation.evidence.details["by"] == "references"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "own_nats", "outcome"),
+    [
+        pytest.param("engine-0", 0.0, Outcome.PASSED, id="first-judge-damaged"),
+        pytest.param("engine-2", 0.5, Outcome.FAILED, id="second-shares-the-damage"),
+    ],
+)
+async def test_two_judges_that_do_not_agree(
+    damaged: str, own_nats: float, outcome: Outcome
+) -> None:
+    """The references say which of them to believe."""
+    own = tuple(one - own_nats for one in OWN)
+    engines = Engines({"engine-0": engine(), "engine-2": engine()})
+    engines.say[damaged] = engine(shift_nats=0.5)
+    scored, _ = await judged(engines, limits=limits_with_references(), logprobs=own)
+    assert scored.judgement.outcome is outcome
+    assert scored.accusation is not None
+    assert scored.accusation.judge.instance_id == damaged
+    assert scored.accusation.evidence.details["measure"] == "references"
+
+
+async def test_two_sound_judges_at_the_limit_accuse_nobody() -> None:
+    """One of them finds the answer just past its limit, the other does not."""
+    engines = Engines({"engine-0": engine(shift_nats=0.15), "engine-2": engine()})
+    own = tuple(one + 0.1 for one in OWN)
+    scored, _ = await judged(engines, limits=limits_with_references(), logprobs=own)
+    assert scored.judgement.outcome is Outcome.PASSED
+    assert scored.judge is not None
+    assert scored.judge.instance_id == "engine-2"
+    assert scored.accusation is None
 
 
 async def test_no_judge() -> None:
     """Skipped, with the reason."""
-    score = ReplicaScore(replicas_of(Engines(), instance("engine-1")), "raw", 512)
+    replicas = replicas_of(Engines(), instance("engine-1"))
+    score = ReplicaScore(replicas, "raw", 512, corroboration_of(replicas))
     sample = sample_of()
     scored = await score.judge(sample, Question(sample.path, sample.request), VersionLimits())
     assert (scored.judgement.outcome, scored.judgement.reason) == (
@@ -101,7 +179,8 @@ async def test_quiet_damage_fails_in_the_end() -> None:
     for _ in range(ENOUGH_FIGURES):
         limits.learn(Decoding.GREEDY, Figures(24, 0.5, 0.0, 0.01, 0.0, 0.1))
     engines = Engines({"engine-0": engine(shift_nats=0.045)})
-    score = ReplicaScore(replicas_of(engines, *THREE[:2]), "raw", 512)
+    replicas = replicas_of(engines, *THREE[:2])
+    score = ReplicaScore(replicas, "raw", 512, corroboration_of(replicas))
     sample = sample_of()
     question = Question(sample.path, sample.request)
     outcomes = [(await score.judge(sample, question, limits)).judgement.outcome for _ in range(10)]
@@ -109,6 +188,13 @@ async def test_quiet_damage_fails_in_the_end() -> None:
     assert outcomes[-1] is Outcome.FAILED
     last = (await score.judge(sample, question, limits)).judgement
     assert (last.details["broken"], last.reason) == ("drift", Reason.REPLICA_DISAGREES)
+    assert last.details["corroborated"] is False
+    limits.references = limits_with_references().references
+    unclear = (await score.judge(sample, question, limits)).judgement
+    assert (unclear.outcome, unclear.reason) == (Outcome.SKIPPED, Reason.NOT_COMPARABLE)
+    engines.say["engine-0"] = engine()
+    sound = (await score.judge(sample, question, limits)).judgement
+    assert sound.details["corroborated_by"] == "references"
 
 
 @pytest.mark.parametrize("incarnation", [None])

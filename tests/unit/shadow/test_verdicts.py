@@ -44,6 +44,17 @@ def test_the_same_sample_gives_the_same_message() -> None:
     assert one.message_id != verdict_of(sample_of(), other, NOW, model_version=None).message_id
 
 
+def test_of_references_the_prompt_is_no_clients() -> None:
+    """So two of them are never taken for copies of one prompt."""
+    judgement = Judgement(
+        CheckLevel.L4, Outcome.FAILED, Reason.REPLICA_DISAGREES, details={"measure": "references"}
+    )
+    sample = sample_of(decoding=Decoding.SAMPLED)
+    verdict = verdict_of(sample, judgement, NOW, model_version="m1")
+    assert (verdict.prompt_fingerprint, verdict.tenant) == (None, None)
+    assert verdict.decoding is Decoding.GREEDY
+
+
 def test_the_judge_can_be_accused() -> None:
     """Under its own life, with an id of its own."""
     verdict = verdict_of(sample_of(), JUDGEMENT, NOW, model_version="m1", judge="engine-0")
