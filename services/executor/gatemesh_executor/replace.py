@@ -8,9 +8,15 @@ from pathlib import Path
 from gatemesh_common.messages import ReplaceInstance, StepName
 from gatemesh_executor.instances import Weights
 from gatemesh_executor.jobs import Job, Tools
-from gatemesh_executor.weights.folders import WeightsFolder, told_as_failure
+from gatemesh_executor.weights.folders import WeightsFolder, remove, told_as_failure
 from gatemesh_executor.weights.manifest import WeightsRefusedError
-from gatemesh_executor.weights.pull import PullOrder, fill_in, pull_environment, run_pull
+from gatemesh_executor.weights.pull import (
+    PullFailedError,
+    PullOrder,
+    fill_in,
+    pull_environment,
+    run_pull,
+)
 
 STOP_GRACE_S = 1.0
 MOST_NOTED_SIGNS = 3
@@ -61,7 +67,12 @@ async def _pull(tools: Tools, job: Job, weights: Weights, place: WeightsFolder) 
         await asyncio.to_thread(place.need_room, weights.least_free_bytes)
     environment = pull_environment(tools.weights.environment, weights.environment, folder, version)
     argv = fill_in(weights.pull, folder, version)
-    await run_pull(PullOrder(argv, folder, place.log, environment, seconds))
+    try:
+        await run_pull(PullOrder(argv, folder, place.log, environment, seconds))
+    except PullFailedError:
+        # What it got so far may be what fills the disk.
+        await asyncio.to_thread(remove, place.part)
+        raise
     with told_as_failure():
         place.finish_pull()
 

@@ -217,6 +217,14 @@ async def test_a_pull_that_fails_leaves_it_stopped(world: World, shelf: Shelf) -
     assert await life(world) is None
 
 
+async def test_a_pull_that_fails_leaves_no_part_on_the_disk(world: World, shelf: Shelf) -> None:
+    """What it got so far may be what filled the disk."""
+    filling = ("sh", "-c", "head -c 100000 /dev/zero > half; exit 1")
+    with pytest.raises(PullFailedError):
+        await replace(world, job_of(world.command(ReplaceInstance), shelf.weights(pull=filling)))
+    assert not list(shelf.root.glob(".model.part-*"))
+
+
 async def test_a_full_disk_is_told_before_the_pull(world: World, shelf: Shelf) -> None:
     """A download that cannot fit is not begun."""
     job = job_of(world.command(ReplaceInstance), shelf.weights(least_free_bytes=2**62))

@@ -20,6 +20,7 @@ TAIL_BYTES = 2**13
 READ_BYTES = 2**16
 LEAVE_S = 5.0
 """Time that the command gets to leave after SIGTERM."""
+LOOK_S = 0.05
 
 
 class PullFailedError(GatemeshError):
@@ -122,11 +123,23 @@ async def _listen(process: asyncio.subprocess.Process, log: CappedLog) -> None:
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """End what is left of the command and its children."""
+    """End what is left of the command and its children.
+
+    A child that outlived the command could still write into files that were verified.
+    """
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, sign)
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 await process.wait()
+                await _until_empty(process.pid)
                 return
+
+
+async def _until_empty(group: int) -> None:
+    """Return when no process of the group is left."""
+    with suppress(ProcessLookupError):
+        while True:
+            os.killpg(group, 0)
+            await asyncio.sleep(LOOK_S)

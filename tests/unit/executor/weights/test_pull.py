@@ -58,6 +58,22 @@ async def test_past_its_time_it_is_ended_with_its_children(tmp_path: Path) -> No
             await asyncio.sleep(0.02)
 
 
+async def test_nothing_of_it_outlives_a_success(tmp_path: Path) -> None:
+    """A child that ignores SIGTERM could write into the files once they are verified."""
+    child = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "open('ready', 'w').close(); time.sleep(600)"
+    )
+    program = (
+        "import os, subprocess, sys, time; null = subprocess.DEVNULL\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=null, stderr=null)\n"
+        "open('pid', 'w').write(str(child.pid))\n"
+        "while not os.path.exists('ready'): time.sleep(0.02)\n"
+    )
+    await run_pull(order(tmp_path, program))
+    assert not lives((tmp_path / "pid").read_text())
+
+
 def lives(pid: str) -> bool:
     """Return True while a process runs; a zombie does not."""
     try:
