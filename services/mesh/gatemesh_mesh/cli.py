@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import Annotated
 from xmlrpc.client import Error as XmlRpcError
@@ -73,8 +74,9 @@ def up(engines: Engines = 3, agent_port: Port = None) -> None:
     console = Console()
     progress = ConsoleProgress(console)
     options = StackOptions.from_environment(os.environ, engines, agent_port)
+    began = datetime.now(UTC)
     with stop_requests(), running_stack(this_folder(), options, progress) as (stack, plan):
-        await_first_engine(plan, progress)
+        await_first_engine(plan, progress, began)
         print_addresses(console, plan)
         with suppress(KeyboardInterrupt):
             watch(stack, progress)

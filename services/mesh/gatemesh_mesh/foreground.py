@@ -4,13 +4,18 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from http.client import HTTPException
 from types import FrameType
 from xmlrpc.client import Error as XmlRpcError
 
+import psycopg
+
 from gatemesh_mesh.errors import MeshError, ProgramFailedError
+from gatemesh_mesh.history import OBSERVED_IN_ROTATION, History
 from gatemesh_mesh.options import StackOptions
 from gatemesh_mesh.plan import StackPlan, simulated_engines
+from gatemesh_mesh.postgres import plain_url
 from gatemesh_mesh.processes import end_all, identify, send
 from gatemesh_mesh.progress import Progress
 from gatemesh_mesh.stack import MakeEngines, Stack, answers_ok, clear_leftovers
@@ -68,17 +73,29 @@ def close_or_kill(stack: Stack) -> None:
         end_all(stack.supervision.survivors(), grace_s=0.0)
 
 
-def await_first_engine(plan: StackPlan, progress: Progress) -> None:
+def await_first_engine(plan: StackPlan, progress: Progress, began: datetime) -> None:
     """Wait until the agent has an engine to send requests to; say so when there is none yet."""
     with progress.step("Proving the engines (probation)"):
-        url = f"{plan.agent_url}/v1/models"
-        served = wait_until(lambda: answers_ok(url), PROBATION_DEADLINE_S, interval_s=0.2)
+        served = wait_until(lambda: is_served(plan, began), PROBATION_DEADLINE_S, interval_s=0.2)
     if not served:
         progress.note(
             "no engine is in rotation yet: `.venv/bin/gatemesh-ctl instances` shows why, and "
             "`.venv/bin/gatemesh-ctl request release INSTANCE` frees a quarantined one; "
             f"logs: {plan.folder.logs}"
         )
+
+
+def is_served(plan: StackPlan, began: datetime) -> bool:
+    """True once an engine of this start is in rotation and the agent reaches it.
+
+    What an earlier start left in the database says nothing of engines that are new.
+    """
+    history = History(plain_url(plan.addresses.database_url))
+    try:
+        observed = history.moment(OBSERVED_IN_ROTATION, "", began)
+    except psycopg.OperationalError:
+        return False
+    return observed is not None and answers_ok(f"{plan.agent_url}/v1/models")
 
 
 def watch(stack: Stack, progress: Progress) -> None:

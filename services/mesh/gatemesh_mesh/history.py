@@ -14,6 +14,10 @@ ORDER BY at"""
 
 HEALTHY = "SELECT count(*) FROM instance_health_v1 WHERE state = 'healthy' AND in_rotation"
 
+OBSERVED_IN_ROTATION = """
+SELECT min(observed_at) FROM instance_health_v1
+WHERE in_rotation AND observed_at >= %(since)s"""
+
 COMMANDS = "SELECT count(*) FROM commands_v1 WHERE action <> 'readmit'"
 
 FIRST_FAILURE = """
