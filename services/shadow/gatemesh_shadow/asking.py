@@ -27,6 +27,7 @@ from gatemesh_shadow.replay import (
 )
 
 T = TypeVar("T")
+MOST_TOKEN_CHARS = 64
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
 
@@ -127,7 +128,9 @@ class Replicas:
     async def tokens_of(self, judge: RoutedInstance, question: Question, text: str) -> list[int]:
         """Token ids of an answer's text, where the engine did not tell them."""
         named = {"model": question.model} if question.model else {}
-        body = {**named, "prompt": text, "add_special_tokens": False}
+        # More is not scored; a whole book would hold up the instance that judges.
+        head = text[: self.most_tokens * MOST_TOKEN_CHARS]
+        body = {**named, "prompt": head, "add_special_tokens": False}
         found = await self.post(judge, "/tokenize", body, "tokenize")
         with of_known_shape():
             return token_ids(found)

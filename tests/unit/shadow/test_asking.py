@@ -49,6 +49,19 @@ async def test_another_judge_takes_over(error: Exception) -> None:
     assert [name for name, _ in engines.asked] == ["engine-0", "engine-2"]
 
 
+async def test_of_a_long_text_only_what_is_scored_is_tokenized() -> None:
+    """A whole book would hold up the instance that judges."""
+    sent: list[int] = []
+
+    def note(_path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        sent.append(len(body["prompt"]))
+        return {"tokens": [1]}
+
+    replicas = replicas_of(Engines({"engine-0": note}), *PAIR)
+    assert await replicas.tokens_of(PAIR[0], QUESTION, "x" * 10_000_000) == [1]
+    assert sent == [replicas.most_tokens * asking.MOST_TOKEN_CHARS]
+
+
 async def test_a_refusal_is_final() -> None:
     """Another instance would refuse it, too."""
     engines = Engines({"engine-0": failing(ReplicaRefusedError(400)), "engine-2": engine()})
