@@ -79,10 +79,8 @@ async def test_a_damaged_accused_is_named(
         assert verdict.details["judge"] == "engine-0"
 
 
-async def test_the_only_one_is_held_to_its_references(
-    world: World, start_shadow: Start, damage: Damage
-) -> None:
-    """After a restart of the shadow, from its file: passed while it is well, then failed."""
+async def test_the_only_one_is_held_to_its_references(world: World, start_shadow: Start) -> None:
+    """After a restart of the shadow, from its file, which it wrote while there were two."""
     shadow = await calibrated(world, start_shadow)
     assert shadow.stop() == 0
     await world.route("engine-1")
