@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from gatemesh_common.broker import WorkQueue, declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
-from gatemesh_common.messages import DEAD
+from gatemesh_common.messages import DEAD, SHADOW
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
 from gatemesh_common.publisher import Publisher
 
@@ -99,8 +99,10 @@ async def bury(
         "message_dead_lettered",
         extra={"queue": queue, "message_id": message.message_id, "reason": reason},
     )
+    # Samples carry prompts and answers: of one that nobody can read, only the reason is kept.
+    body = b"" if message.exchange == SHADOW else message.body
     copy = aio_pika.Message(
-        message.body,
+        body,
         content_type=message.content_type,
         message_id=message.message_id,
         type=message.type,

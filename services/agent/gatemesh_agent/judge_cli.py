@@ -43,7 +43,10 @@ def main(argv: Sequence[str], prog: str = "gatemesh-ctl judge") -> int:
         sys.stdout.write(f"{as_json(judged)}\n")
     else:
         print_all(judged, options)
-    return FAILED if any(one.failed for one in judged) else CLEAN
+    if any(one.failed for one in judged):
+        return FAILED
+    # What no gate could judge is not clean.
+    return CLEAN if any(one.judged for one in judged) else WRONG
 
 
 def arguments(argv: Sequence[str], prog: str) -> argparse.Namespace:

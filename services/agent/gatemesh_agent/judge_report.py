@@ -55,7 +55,8 @@ def verdict_fields(judgement: Judgement) -> dict[str, Any]:
 
 def show(console: Console, judged: JudgedAnswer) -> None:
     """Print one answer: its gates, and the text around each span at fault."""
-    outcome = Outcome.FAILED if judged.failed else Outcome.PASSED
+    clean = Outcome.PASSED if judged.judged else Outcome.SKIPPED
+    outcome = Outcome.FAILED if judged.failed else clean
     console.print(Text.assemble((judged.answer.label, "bold"), "  ", heading(judged, outcome)))
     for one in judged.choices:
         console.print(table_of(one.judgements))

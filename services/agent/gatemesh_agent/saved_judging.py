@@ -56,6 +56,15 @@ class JudgedAnswer:
         """True when a gate failed a choice."""
         return any(choice.failures for choice in self.choices)
 
+    @property
+    def judged(self) -> bool:
+        """True when a gate could judge anything of it."""
+        return any(
+            each.outcome is not Outcome.SKIPPED
+            for choice in self.choices
+            for each in choice.judgements
+        )
+
 
 def judge_answer(answer: SavedAnswer, gates: Gates) -> JudgedAnswer:
     """Judge a saved answer as the agent would have judged it under way."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gatemesh_common.messages import ActionRequest, InstanceState
 from gatemesh_health_manager.assess import Event, assess
@@ -18,6 +18,27 @@ class PoolRecord:
     pool: str
     routing_version: int = 0
     paused: bool = False
+
+
+UNSEEN_FOR = timedelta(seconds=120)
+"""An instance that the executor shows so much less lately than others has left its list."""
+
+
+def present(records: Iterable[InstanceRecord]) -> list[InstanceRecord]:
+    """Return those that the executor still shows; one that has left must not eat the budget.
+
+    Where it is the executor that is away, all were last seen alike, and all stay.
+    """
+    known = list(records)
+    seen = [record.observed_at for record in known if record.observed_at is not None]
+    if not seen:
+        return known
+    since = max(seen) - UNSEEN_FOR
+    return [
+        record
+        for record in known
+        if record.serving or record.observed_at is None or record.observed_at >= since
+    ]
 
 
 class Fleet:
@@ -49,11 +70,11 @@ class Fleet:
 
     def facts_of(self, pool: str) -> PoolFacts:
         """Return what decisions must know of a pool."""
-        members = [
+        members = present(
             record
             for record in self.records.values()
             if record.pool == pool and record.observed and record.state is not InstanceState.RETIRED
-        ]
+        )
         known = self.pools[pool]
         return PoolFacts(
             total=len(members),

@@ -90,3 +90,11 @@ def test_a_baseline_is_a_message_or_its_entries(tmp_path: Path) -> None:
     path.write_text("x")
     with pytest.raises(SavedError, match="not JSON"):
         yardstick_of(path)
+
+
+def test_what_no_gate_could_judge_is_not_clean(tmp_path: Path) -> None:
+    """A stream that was cut off proves nothing."""
+    saved = tmp_path / "cut.sse"
+    event = {"choices": [{"index": 0, "delta": {"content": "A vole is"}, "finish_reason": None}]}
+    saved.write_text(f"data: {json.dumps(event)}\n\n")
+    assert main([str(saved)]) == WRONG

@@ -1,7 +1,9 @@
 """Events one after the other: each decision sees the last one's outcome."""
 
+from dataclasses import replace
+
 from gatemesh_common.messages import InstanceState
-from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.fleet import UNSEEN_FOR, Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import PoolFacts
 
@@ -44,6 +46,19 @@ def test_only_observed_instances_count() -> None:
     assert pool.facts_of("default") == PoolFacts(total=2, serving=2, routing_version=4)
     assert pool.records["ghost"].state is S.STARTING
     assert pool.records["ghost"].incarnation == 0
+
+
+def test_an_instance_that_left_the_list_is_no_capacity() -> None:
+    """It would eat the ejection budget for ever; an executor that is away hides all alike."""
+    pool = fleet("a", "b", "c")
+    pool.apply("a", seen(instance_id="a"), NOW)
+    late = 10 + UNSEEN_FOR.total_seconds()
+    pool.records["c"] = replace(pool.records["c"], state=S.QUARANTINED, observed_at=NOW)
+    for name in ("a", "b"):
+        pool.records[name] = replace(pool.records[name], observed_at=at(late))
+    assert pool.facts_of("default").total == 2
+    pool.records["c"] = replace(pool.records["c"], observed_at=at(late - 60))
+    assert pool.facts_of("default").total == 3
 
 
 def test_registering_twice_keeps_the_record() -> None:
