@@ -142,6 +142,7 @@ async def test_poison_goes_to_the_dead_letters(world: World, start_shadow: Start
     assert message is not None
     assert message.headers["x-gatemesh-queue"] == SAMPLES.name
     assert "instance_id" in str(message.headers["x-gatemesh-reason"])
+    assert message.body == b"", "a sample carries prompt and answer"
     await message.ack()
 
 
