@@ -44,10 +44,10 @@ from gatemesh_mesh.waiting import wait_until
 
 SICK = "engine-1"
 CLIENTS = 6
-MAX_TOKENS = 64
 HEALTH_DEADLINE_S = 180.0
-LEARNT_AFTER_S = 40.0
-"""The manager lets what it hears settle before it counts as normal."""
+POLICY = "[defaults.baseline]\nsettle_s = 5\n[defaults.probes]\nenabled = false\n"
+LEARNT_AFTER_S = 30.0
+"""Until what was heard has settled, is published, and the shadow has calibrated itself."""
 QUIET_S = 6.0
 LONGEST_QUIET_S = 60.0
 LIST = """a lighthouse, the tides, bread, bees, a refrigerator, photosynthesis, the Moon, honey,
@@ -160,13 +160,16 @@ class Verdicts:
 class Lab:
     """The running stack, whose routing this program decides."""
 
-    def __init__(self, stack: Stack, plan: StackPlan, verdicts: Verdicts, seed: int) -> None:
+    def __init__(
+        self, stack: Stack, plan: StackPlan, verdicts: Verdicts, seed: int, tokens: int
+    ) -> None:
         self._stack = stack
         self._plan = plan
         self._verdicts = verdicts
         self._version = 1_000_000
         self._life = 1_000
         self._numbers = itertools.count(1)
+        self._tokens = tokens
         self._rng = random.Random(seed)
         self._prompts = prompts(self._rng)
 
@@ -241,11 +244,12 @@ class Lab:
         body: dict[str, Any] = {
             "model": MODEL_NAME,
             "messages": [{"role": "user", "content": next(self._prompts)}],
-            "max_tokens": MAX_TOKENS,
+            "max_tokens": self._tokens,
             "temperature": number % 2,
             "stream": number % 4 < 2,
         }
-        headers = {"X-Request-Id": answered.request_id}
+        # Every answer is sampled, so that each kind shows what the shadow makes of it.
+        headers = {"X-Request-Id": answered.request_id, "X-Gatemesh-Shadow": "always"}
         url = f"{self._plan.agent_url}/v1/chat/completions"
         async with session.post(url, json=body, headers=headers) as response:
             answered.instance = response.headers.get("X-Gatemesh-Instance", "")

@@ -26,6 +26,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import damage
 from benchmarks.detecting import (
+    POLICY,
     SICK,
     Answered,
     Lab,
@@ -47,7 +48,6 @@ from gatemesh_mesh.state import StateFolder
 
 CLEAN = "clean"
 DRILL = "drill:"
-LEARNING_REQUESTS = 240
 BEGIN, END = "<!-- figures begin -->", "<!-- figures end -->"
 EVERY_KIND = (
     CLEAN,
@@ -174,10 +174,13 @@ def with_stack(
     models = folder.root / "models"
     make = engines_with_own_models(layout, models)
     verdicts = Verdicts()
-    with running_stack(folder, StackOptions(engine_count=2), progress, make) as (stack, plan):
-        lab = Lab(stack, plan, verdicts, options.seed)
-        with progress.step(f"Learning from {LEARNING_REQUESTS} clean answers"):
-            asyncio.run(lab.learn(LEARNING_REQUESTS))
+    policy = folder.root / "policy.toml"
+    policy.write_text(POLICY)
+    chosen = StackOptions(engine_count=2, policy_file=policy)
+    with running_stack(folder, chosen, progress, make) as (stack, plan):
+        lab = Lab(stack, plan, verdicts, options.seed, options.tokens)
+        with progress.step(f"Learning from {options.learn} clean answers"):
+            asyncio.run(lab.learn(options.learn))
         stack.supervision.stop_programs(["health_manager", "executor"])
         link = models / SICK
         try:
@@ -227,6 +230,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--requests", type=int, default=24, help="answers of the sick engine, each")
+    parser.add_argument("--learn", type=int, default=240, help="clean answers to learn from")
+    parser.add_argument("--tokens", type=int, default=64, help="most tokens of an answer")
     parser.add_argument("--kinds", default=",".join(EVERY_KIND), help="separated by commas")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures as JSON")
     parser.add_argument("--page", type=Path, help="write the table into this page")
