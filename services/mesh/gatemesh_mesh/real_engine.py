@@ -33,6 +33,7 @@ __all__ = [
     "ensure_installed",
     "is_installed",
     "layout_of",
+    "own_number_format",
 ]
 
 ENGINE_VERSION = "0.32.0"
