@@ -35,10 +35,16 @@ class Engine(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Server(ThreadingHTTPServer):
+    """Has room for all that ask at once; with the usual five the others are reset."""
+
+    request_queue_size = 128
+
+
 @pytest.fixture(name="engine")
 def engine_fixture() -> Iterator[str]:
     """Return the address of a running stand-in."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    server = Server(("127.0.0.1", 0), Engine)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
