@@ -51,13 +51,19 @@ class Gate:
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
+        writers = [writer]
         try:
             port = self._parts.port or 0
             back, forth = await asyncio.open_connection(self._parts.hostname, port)
+            writers.append(forth)
             await asyncio.gather(_pump(reader, forth), _pump(back, writer))
         except (OSError, asyncio.CancelledError):
-            writer.transport.abort()
+            pass
         finally:
+            for each in writers:
+                each.transport.abort()
+            # A transport is closed in the next round of the loop, and must not be dropped before.
+            await asyncio.sleep(0)
             self._under_way.discard(task)
 
 
