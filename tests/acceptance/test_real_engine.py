@@ -21,15 +21,14 @@ from gatemesh_mesh.history import History
 from gatemesh_mesh.options import StackOptions
 from gatemesh_mesh.postgres import plain_url
 from gatemesh_mesh.progress import SilentProgress
-from gatemesh_mesh.real_engine import MODEL_NAME, is_installed, layout_of, own_number_format
+from gatemesh_mesh.real_engine import MODEL_NAME, is_installed, layout_of
 from gatemesh_mesh.stack import REPOSITORY
 from gatemesh_mesh.state import StateFolder, state_folder
 from gatemesh_mesh.suite import REAL_ENGINE_VARIABLE
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.real_engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.real_engine, pytest.mark.timeout(1800)]
 
-CLEAN_REQUESTS = 300 if own_number_format() == "bfloat16" else 100
-"""A CPU without AVX-512 makes a few tokens a second."""
+CLEAN_REQUESTS = 300
 VARYING = re.compile(rb'"id":"[^"]*"|"created":\d+')
 SHAPES: list[dict[str, object]] = [
     {"max_tokens": 12},
