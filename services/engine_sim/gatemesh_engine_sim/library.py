@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from gatemesh_engine_sim.canned import Palette, Profile, paint
-from gatemesh_engine_sim.steps import NAN, Candidate, Step, Steps
+from gatemesh_engine_sim.steps import NAN, Candidate, Step, Steps, text_of
 from gatemesh_engine_sim.vocabulary import Vocabulary, split
 
 RECORDED_SHARE = 0.1
@@ -76,8 +76,10 @@ class Library:
         return self._paragraph("zh" if is_chinese else "en", rng)
 
     def passages(self) -> Iterator[Steps]:
-        """Everything that clean answers are put together from."""
+        """Everything that clean answers are put together from, also as their text is tokenized."""
         yield from self._recorded.values()
+        for recorded in self._recorded.values():
+            yield self.written(text_of(recorded))
         for language, groups in self._topics.items():
             blanks = ("",) if language == "zh" else ("", " ")
             for blank, sentence in itertools.product(blanks, itertools.chain(*groups)):

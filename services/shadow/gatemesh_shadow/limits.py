@@ -76,9 +76,12 @@ class VersionLimits:
     """Answers kept from then; None where none were taken yet."""
 
     def learn(self, decoding: Decoding, figures: Figures) -> None:
-        """Take in the figures of an answer of a healthy instance, until there are enough."""
+        """Take in the figures of an answer of a healthy instance, until there are enough.
+
+        Those of guessed ids are not taken: their worst tokens are missing.
+        """
         known = self.learnt[key_of(decoding)].figures
-        if len(known) < KEPT_FIGURES:
+        if len(known) < KEPT_FIGURES and not figures.guessed:
             known.append(figures)
 
     def learn_cosine(self, decoding: Decoding, cosine: float) -> None:

@@ -22,7 +22,13 @@ from gatemesh_shadow.limits import VersionLimits
 from gatemesh_shadow.metrics import DISPUTED
 from gatemesh_shadow.references import Standing
 from gatemesh_shadow.replay import own_is_comparable
-from gatemesh_shadow.scores import LEAST_TOKENS, Figures, figures_of, judge_figures
+from gatemesh_shadow.scores import (
+    LEAST_TOKENS,
+    Figures,
+    figures_of,
+    guessed_figures,
+    judge_figures,
+)
 from gatemesh_shadow.sequential import BOUND, Drift, DriftWatch
 
 
@@ -127,10 +133,12 @@ class ReplicaScore:
         if len(answer) < LEAST_TOKENS:
             return None
         scores = await self.replicas.scores(judge, question, prompt, answer)
-        own = sample.logprobs if sample.token_ids else None
+        is_greedy = sample.decoding is Decoding.GREEDY
+        if not sample.token_ids:
+            return guessed_figures(scores.chosen, scores.favourite, greedy=is_greedy)
+        own = sample.logprobs
         if own is not None and not own_is_comparable(self.own_logprobs, sample.request):
             own = None
-        is_greedy = sample.decoding is Decoding.GREEDY
         kept = own[: len(answer)] if own else None
         return figures_of(scores.chosen, scores.favourite, kept, greedy=is_greedy)
 

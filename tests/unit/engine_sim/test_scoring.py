@@ -11,6 +11,7 @@ from gatemesh_engine_sim.generation import Emission
 from gatemesh_engine_sim.intake import Asked
 from gatemesh_engine_sim.library import Library
 from gatemesh_engine_sim.scoring import BROKEN_NATS, STRANGE_NATS, Scorer
+from gatemesh_engine_sim.steps import text_of
 
 Ask = Callable[..., Asked]
 QUESTIONS = (
@@ -50,6 +51,19 @@ def test_a_clean_answer_scores_as_it_was_made(
     asked = ask(messages=[{"role": "user", "content": question}], **more)
     answer = answered(asked, library)
     assert figures_of(scorer, asked, answer) == [one.step.logprob for one in answer]
+
+
+def test_a_recorded_text_scores_well_in_other_tokens(library: Library, scorer: Scorer) -> None:
+    """Who knows only an answer's text has it tokenized, and the model's own tokens differ."""
+    words = library.vocabulary
+    recorded = next(library.passages())
+    ids = words.encode(text_of(recorded))
+    assert ids != [step.token_id for step in recorded[:-1]]
+    entries = scorer.score([1, *ids], 0)[1:]
+    assert all(
+        dict(entry or {})[str(one)]["logprob"] != STRANGE_NATS
+        for one, entry in zip(ids, entries, strict=True)
+    )
 
 
 def test_json_scores_as_it_was_made(ask: Ask, library: Library, scorer: Scorer) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,11 @@ def test_defaults_until_there_is_enough() -> None:
     assert set(learnt(QUIET).normal(GREEDY)) == {
         *("distance", "difference", "regret", "worst_regret")
     }
+
+
+def test_guessed_ids_are_not_learnt_from() -> None:
+    """Their figures lack the worst tokens, so limits made of them would be too tight."""
+    assert learnt(replace(QUIET, guessed=True)).scores(GREEDY) is DEFAULT_LIMITS[GREEDY]
 
 
 def test_calibrated_limits_have_floors_and_never_pass_the_defaults() -> None:

@@ -8,6 +8,7 @@ from gatemesh_shadow.scores import (
     Figures,
     ScoreLimits,
     figures_of,
+    guessed_figures,
     judge_figures,
     widened,
 )
@@ -32,6 +33,35 @@ def test_figures() -> None:
 def test_own_figures_must_be_complete(own: list[float | None] | None) -> None:
     """One that is missing or no number makes them useless."""
     assert figures_of([-1.0, -1.0], [0.0, 0.0], own, greedy=False).distance is None
+
+
+def test_words_in_other_tokens_do_not_rule() -> None:
+    """Ids that nobody told: what the tokenizer writes otherwise than the model is left out."""
+    healthy, odd = [-0.1] * 18, [-9.0, -21.0]
+    figures = guessed_figures([*healthy, *odd], [-0.1] * 20, greedy=True)
+    assert figures.measures() == {"nll": pytest.approx(0.1), "regret": pytest.approx(0.0)}
+    judgement = judge_figures(figures, LIMITS)
+    assert judgement.outcome is Outcome.PASSED
+    assert judgement.details["ids"] == "guessed"
+
+
+def test_damage_shows_in_guessed_ids() -> None:
+    """It is not in one token of four, but in most."""
+    figures = guessed_figures([-1.0] * 12 + [-4.0] * 12, [-0.5] * 24, greedy=True)
+    judgement = judge_figures(figures, LIMITS)
+    assert (judgement.outcome, judgement.details["broken"]) == (Outcome.FAILED, "regret")
+
+
+def test_guessed_ids_of_a_draw() -> None:
+    """Every token counts, and regret is chance."""
+    figures = guessed_figures([-1.0] * 9 + [-11.0], [-0.5] * 10, greedy=False)
+    assert figures.measures() == {"nll": 2.0}
+
+
+def test_few_guessed_ids_say_nothing() -> None:
+    """A quarter of next to nothing cannot be left out."""
+    figures = guessed_figures([-9.0] * 7, [0.0] * 7, greedy=True)
+    assert judge_figures(figures, LIMITS).reason is Reason.TOO_SHORT
 
 
 def test_clamps_do_not_rule() -> None:
