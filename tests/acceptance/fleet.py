@@ -81,6 +81,12 @@ class Fleet:
             ORDER BY issued_at"""
         return [str(row["action"]) for row in self.rows(query, since=since, instance=instance)]
 
+    def failures(self, since: datetime) -> list[dict[str, Any]]:
+        """Return what the gates found wrong since a moment, oldest first."""
+        query = """SELECT instance_id, check_level, reason, attribution, details FROM verdicts_v1
+            WHERE outcome = 'failed' AND received_at >= %(since)s ORDER BY received_at"""
+        return self.rows(query, since=since)
+
     def is_settled(self) -> bool:
         """Tell whether every instance serves and no incident or command is open."""
         serving = "SELECT count(*) FROM instance_health_v1 WHERE in_rotation"
@@ -93,8 +99,20 @@ class Fleet:
         )
 
     async def settled(self) -> None:
-        """Wait until the stack is at rest."""
-        await until(self.is_settled, "every instance in rotation, nothing open", LOOP_DEADLINE_S)
+        """Wait until the stack is at rest; fail with what keeps it from it."""
+        try:
+            await until(self.is_settled, "at rest", LOOP_DEADLINE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; open: {self.unsettled()}") from error
+
+    def unsettled(self) -> list[dict[str, Any]]:
+        """Return what keeps the stack from rest, and how the instances came to where they are."""
+        states = "SELECT instance_id, state, incarnation, in_rotation FROM instance_health_v1"
+        incidents = "SELECT * FROM incidents_v1 WHERE ended_at IS NULL"
+        commands = "SELECT action, instance_id, issued_at FROM commands_v1 WHERE ended_at IS NULL"
+        last = """SELECT at, instance_id, before_state, trigger, after_state FROM transitions_v1
+            ORDER BY at DESC LIMIT 12"""
+        return [row for query in (states, incidents, commands, last) for row in self.rows(query)]
 
     async def repaired(self, instance: str, since: datetime) -> None:
         """Wait until an instance was restarted, is back, and the stack is at rest."""

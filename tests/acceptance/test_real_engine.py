@@ -97,8 +97,7 @@ async def test_clean_requests_change_nothing(real_fleet: Fleet) -> None:
     since = now()
     assert await compare(real_fleet, load_prompts(), range(CLEAN_REQUESTS)) == []
     assert real_fleet.commands(since) == []
-    failed = "SELECT count(*) FROM verdicts_v1 WHERE outcome = 'failed'"
-    assert real_fleet.count(failed) == 0
+    assert real_fleet.failures(since) == []
 
 
 async def test_an_engine_gone_bad_is_isolated_and_repaired(real_fleet: Fleet) -> None:
