@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import aiohttp
 
 from gatemesh_common.errors import GatemeshError
+from gatemesh_executor.engine_session import EngineSession
 
 DEADLINE_S = 60.0
 """Reloading reads all weights; checksums of large ones take seconds."""
@@ -56,29 +56,10 @@ class NoRepair:
         raise RepairNotOfferedError("no repair inside of engines is set up")
 
 
-class HttpRepair:
+class HttpRepair(EngineSession):
     """Asks the engine itself."""
 
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        # vLLM closes idle connections after 5 s; a kept one would break under a rare request.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(force_close=True),
-            timeout=aiohttp.ClientTimeout(total=DEADLINE_S),
-        )
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+    deadline_s = DEADLINE_S
 
     async def checksums(self, base_url: str) -> Mapping[str, str]:
         """`POST /weight_checker`."""
@@ -94,10 +75,8 @@ class HttpRepair:
         return answer.get("success", True) is True if isinstance(answer, dict) else True
 
     async def _post(self, base_url: str, path: str, body: Any) -> Any:
-        if self._session is None:
-            raise RuntimeError("HttpRepair is used outside of its context")
         try:
-            async with self._session.post(f"{base_url}{path}", json=body) as response:
+            async with self.session.post(f"{base_url}{path}", json=body) as response:
                 if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
                     raise RepairNotOfferedError(
                         f"{path} answers {response.status}; the engine needs VLLM_SERVER_DEV_MODE=1"
