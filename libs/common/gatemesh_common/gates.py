@@ -43,6 +43,10 @@ class Judgement:
     """Figures and labels that explain it; no text of prompt or answer."""
 
 
+CUT_BY_LIMIT = "length"
+"""Finish reason of an answer that the token limit ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How one choice of an answer ended."""

@@ -24,10 +24,10 @@ from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
 from gatemesh_agent.transcript import Transcript
 from gatemesh_common.clock import Clock
+from gatemesh_common.gates import CUT_BY_LIMIT
 from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Reason, Verdict
 
 MOST_CHOICES = 1024
-CUT_BY_LIMIT = "length"
 
 NAN_REFUSAL = Judgement(CheckLevel.L3, Outcome.FAILED, Reason.NAN_LOGITS, hard=True)
 

@@ -10,9 +10,10 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
-from gatemesh_agent.judging import CUT_BY_LIMIT, NAN_REFUSAL
+from gatemesh_agent.judging import NAN_REFUSAL
 from gatemesh_agent.reading import CallParts
 from gatemesh_agent.saved import OK, SavedAnswer, SavedChoice
+from gatemesh_common.gates import CUT_BY_LIMIT
 from gatemesh_common.messages import Outcome
 
 

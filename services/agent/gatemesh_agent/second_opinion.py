@@ -33,13 +33,13 @@ from gatemesh_agent.routing import Router
 from gatemesh_agent.stripping import as_object, loads
 from gatemesh_agent.upstream import Order, Upstream
 from gatemesh_agent.wishes import Wish, Wishes
+from gatemesh_common.gates import CUT_BY_LIMIT
 from gatemesh_common.messages import Attribution, CheckLevel, RoutedInstance, Verdict
 
 log = logging.getLogger(__name__)
 
 OK = 200
 BAD_REQUEST = 400
-CUT_BY_LIMIT = "length"
 LARGEST_ANSWER_BYTES = 8 * 2**20
 MOST_QUEUED = 1000
 HEAD_START_S = 0.3

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.reporting import Life
 from gatemesh_agent.transcript import Transcript
+from gatemesh_common.gates import CUT_BY_LIMIT
 from gatemesh_common.messages import CheckLevel, Outcome, Reason
 
 WINDOW_ANSWERS = 40
 WINDOW_S = 300.0
 MOST_LIVES = 1000
-CUT_BY_LIMIT = "length"
 WORDLESS_TOKENS = 8
 """Tokens without a letter to show for them; a stop string at once costs fewer."""
 EQUAL_TOKENS = 4

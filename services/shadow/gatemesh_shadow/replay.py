@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from gatemesh_common.gates import CUT_BY_LIMIT
 from gatemesh_common.messages import ShadowSample
 from gatemesh_shadow.errors import NotReplayableError, ReplicaBrokenError
 from gatemesh_shadow.splits import Token
@@ -204,7 +205,7 @@ def read_second(path: str, body: Mapping[str, Any]) -> SecondAnswer:
         LookupError, TypeError, ValueError, AttributeError: the answer has another shape.
     """
     choice = body["choices"][0]
-    is_cut = choice.get("finish_reason") == "length"
+    is_cut = choice.get("finish_reason") == CUT_BY_LIMIT
     if path == COMPLETIONS:
         return SecondAnswer(choice.get("text") or "", (), _completion_tokens(choice), is_cut)
     message = choice.get("message") or {}

@@ -20,12 +20,11 @@ from gatemesh_agent.gates.sourcecode import reads_as_code
 from gatemesh_agent.gates.structure import Document, bad_calls, broken_json, written_call
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.window import TextWindow
-from gatemesh_common.gates import Ending, TokenStep
+from gatemesh_common.gates import CUT_BY_LIMIT, Ending, TokenStep
 from gatemesh_common.messages import CheckLevel, Reason
 
 Calls = Sequence[Mapping[str, Any]]
 STOPPED = "stop"
-CUT_BY_LIMIT = "length"
 CALLED = "tool_calls"
 WISHES = (Topic.REPEATING, Topic.PLAYFUL, Topic.SIGNS)
 FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE})
