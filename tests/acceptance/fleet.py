@@ -98,10 +98,10 @@ class Fleet:
             and self.count(commands) == 0
         )
 
-    async def settled(self) -> None:
+    async def settled(self, deadline_s: float = LOOP_DEADLINE_S) -> None:
         """Wait until the stack is at rest; fail with what keeps it from it."""
         try:
-            await until(self.is_settled, "at rest", LOOP_DEADLINE_S)
+            await until(self.is_settled, "at rest", deadline_s)
         except AssertionError as error:
             raise AssertionError(f"{error}; open: {self.unsettled()}") from error
 

@@ -21,6 +21,9 @@ MODELS_VARIABLE = "GATEMESH_MODELS_UNAVAILABLE"
 COMPOSE_VARIABLE = "GATEMESH_COMPOSE"
 """Set to 1, the tests of `compose.yaml` run; they need a Docker engine."""
 
+SLOWEST_SHOWN = 25
+"""Tests whose time is shown at the end."""
+
 SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
 FAST_FOLDERS = ("tests/unit", "tests/contract")
 
@@ -76,7 +79,7 @@ def pytest_arguments(repository: Path, arguments: Sequence[str], *, fast: bool) 
     named = any((repository / part.split("::")[0]).exists() for part in arguments)
     folders = [name for name in FAST_FOLDERS if (repository / name).is_dir()]
     return [
-        *(sys.executable, "-m", "pytest"),
+        *(sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}"),
         *(folders if fast and not named else ()),
         *arguments,
     ]

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from gatemesh_mesh.suite import (
+    SLOWEST_SHOWN,
     Check,
     pytest_arguments,
     run_checks,
@@ -46,7 +47,7 @@ def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
     """Named paths win, options do not."""
     for name in ("unit", "contract", "integration"):
         (tmp_path / "tests" / name).mkdir(parents=True)
-    head = [sys.executable, "-m", "pytest"]
+    head = [sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}"]
     assert pytest_arguments(tmp_path, [], fast=False) == head
     assert pytest_arguments(tmp_path, ["-x"], fast=True) == [
         *head, "tests/unit", "tests/contract", "-x",
