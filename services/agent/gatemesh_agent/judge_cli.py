@@ -13,7 +13,7 @@ from rich.console import Console
 
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.judge_report import as_fields, show, summary
-from gatemesh_agent.plugins import load_gates
+from gatemesh_agent.plugins import Source, load_gates
 from gatemesh_agent.saved import SavedAnswer, SavedError, object_of, read_saved
 from gatemesh_agent.saved_judging import Gates, JudgedAnswer, judge_answer
 from gatemesh_agent.settings import read_pairs
@@ -22,6 +22,7 @@ from gatemesh_common.messages import BaselineEntry
 
 CLEAN, FAILED, WRONG = 0, 1, 2
 STDIN = "-"
+OPTIONS = Source("--gate", "--gate-settings")
 GZIP_MAGIC = b"\x1f\x8b"
 ENTRIES = TypeAdapter(tuple[BaselineEntry, ...])
 DESCRIPTION = """\
@@ -118,7 +119,7 @@ def gates_of(options: argparse.Namespace) -> Gates:
         SettingsError: a plugged-in gate cannot be had.
     """
     yardstick = yardstick_of(options.baseline) if options.baseline else NO_YARDSTICK
-    plugs = load_gates(options.gate, settings_in(options.gate_settings), "saved")
+    plugs = load_gates(options.gate, settings_in(options.gate_settings), "saved", OPTIONS)
     return Gates(options.vocab_size, yardstick, plugs)
 
 

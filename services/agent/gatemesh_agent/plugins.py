@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from gatemesh_agent.gates.plugged import Plug, Plugs
@@ -12,8 +13,16 @@ from gatemesh_common.gates import ENTRY_POINT_GROUP, GateRequest
 
 log = logging.getLogger(__name__)
 
-NAMES_SETTING = "GATEMESH_AGENT_GATES"
-SETTINGS_SETTING = "GATEMESH_AGENT_GATE_SETTINGS"
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where names and settings of gates were given, as errors call it."""
+
+    names: str
+    settings: str
+
+
+ENVIRONMENT = Source("GATEMESH_AGENT_GATES", "GATEMESH_AGENT_GATE_SETTINGS")
 
 
 class LoggingWatcher:
@@ -39,21 +48,27 @@ class LoggingWatcher:
         PLUGGED_SECONDS.labels(gate=name).observe(seconds)
 
 
-def load_gates(names: Iterable[str], settings: Mapping[str, str], pool: str) -> Plugs:
+def load_gates(
+    names: Iterable[str], settings: Mapping[str, str], pool: str, source: Source = ENVIRONMENT
+) -> Plugs:
     """Return the named gates, each with its settings.
 
     Raises:
         SettingsError: a name is not installed, cannot be loaded, or is only in the settings.
     """
     wanted = tuple(names)
-    own = settings_by_gate(settings, wanted)
+    own = settings_by_gate(settings, wanted, source)
     offered = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    plugs = [load_gate(name, offered, own[name], pool) for name in wanted]
+    plugs = [load_gate(name, offered, own[name], pool, source) for name in wanted]
     return Plugs(plugs, pool, LoggingWatcher())
 
 
 def load_gate(
-    name: str, offered: Mapping[str, EntryPoint], settings: Mapping[str, str], pool: str
+    name: str,
+    offered: Mapping[str, EntryPoint],
+    settings: Mapping[str, str],
+    pool: str,
+    source: Source = ENVIRONMENT,
 ) -> Plug:
     """Return one gate.
 
@@ -64,7 +79,7 @@ def load_gate(
     if point is None:
         known = ", ".join(sorted(offered)) or "none"
         raise SettingsError(
-            f"{NAMES_SETTING} names {name!r}, which is not installed here (installed: {known}); "
+            f"{source.names} names {name!r}, which is not installed here (installed: {known}); "
             "install its package or leave the name out"
         )
     try:
@@ -73,14 +88,14 @@ def load_gate(
     except Exception as error:
         raise SettingsError(
             f"gate {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}; "
-            f"repair its package or leave the name out of {NAMES_SETTING}"
+            f"repair its package or leave the name out of {source.names}"
         ) from error
     plug = Plug(name, opener, settings)
-    try_once(plug, pool)
+    try_once(plug, pool, source)
     return plug
 
 
-def try_once(plug: Plug, pool: str) -> None:
+def try_once(plug: Plug, pool: str, source: Source = ENVIRONMENT) -> None:
     """Open a gate on an empty request, so that wrong settings show before the first client.
 
     Raises:
@@ -90,12 +105,12 @@ def try_once(plug: Plug, pool: str) -> None:
         plug.open_gate(GateRequest({}, "", pool, plug.settings))
     except Exception as error:
         raise SettingsError(
-            f"gate {plug.name!r} does not start: {error}; correct its part of {SETTINGS_SETTING}"
+            f"gate {plug.name!r} does not start: {error}; correct its part of {source.settings}"
         ) from error
 
 
 def settings_by_gate(
-    settings: Mapping[str, str], names: Iterable[str]
+    settings: Mapping[str, str], names: Iterable[str], source: Source = ENVIRONMENT
 ) -> dict[str, dict[str, str]]:
     """Return the settings of each gate by their own keys.
 
@@ -107,8 +122,8 @@ def settings_by_gate(
         gate, dot, own = key.partition(".")
         if not dot or not own or gate not in found:
             raise SettingsError(
-                f"{SETTINGS_SETTING} holds {key!r}; write gate.key=value for a gate that "
-                f"{NAMES_SETTING} names"
+                f"{source.settings} holds {key!r}; write gate.key=value for a gate that "
+                f"{source.names} names"
             )
         found[gate][own] = value
     return found
