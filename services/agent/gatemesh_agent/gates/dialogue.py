@@ -32,6 +32,10 @@ TELLER = regex.compile(
 )
 
 
+FIELD = regex.compile(r"[,;{(\[]\s*$")
+"""How a line of a program or of data ends, and no turn does."""
+
+
 class Dialogue:
     """Counts invented turns."""
 
@@ -69,7 +73,7 @@ class Dialogue:
 
     def _line(self, line: str, start: int) -> None:
         pattern = ASKER if self._expects_asker else TELLER
-        if self._answered and pattern.match(line) is not None:
+        if self._answered and pattern.match(line) is not None and FIELD.search(line) is None:
             self._start = self._start or start
             self._turns += 1
             self._expects_asker = not self._expects_asker

@@ -6,7 +6,7 @@ from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.sourcecode import is_source
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.window import TextWindow
+from gatemesh_agent.gates.window import FENCE, TextWindow
 from gatemesh_common.messages import Reason
 
 PASSAGE = 2048
@@ -55,6 +55,8 @@ OPEN_PAIR = regex.compile(
 OPEN_PAIR_WORDS = 4
 TABLE_RULE = regex.compile(r"^\|(?:\s*:?-+:?\s*\|)+\s*$", regex.MULTILINE)
 FORMULA = "$$"
+COMMENT = regex.compile(r"(?:^|\n)[ \t]*(?:\*|//[/!]?|#)[ \t]?$")
+"""What stands before a fence inside a comment."""
 
 
 def lacks_its_end(text: str) -> bool:
@@ -118,7 +120,7 @@ def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
     if context.demands_json or not text:
         return None
     broken = (
-        (window.in_fence and window.fences >= 1)
+        has_open_fence(window)
         or has_open_thought(text)
         or is_fragment(text, context)
         or (not window.in_fence and (dangles(text) or breaks_off(text)))
@@ -127,6 +129,14 @@ def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
     if not broken:
         return None
     return Finding(Reason.TRUNCATED, 1.0, 0.0, max(window.end - 1, 0), window.end)
+
+
+def has_open_fence(window: TextWindow) -> bool:
+    """Return True for a block of code without end; one in a program's comments is no block."""
+    if not window.in_fence:
+        return False
+    before, fence, _ = window.tail.rpartition(FENCE)
+    return not fence or COMMENT.search(before) is None
 
 
 def has_open_thought(text: str) -> bool:

@@ -6,6 +6,7 @@ import regex
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.sourcecode import LITERAL_REACH, OPEN_QUOTE, in_literal
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.units import looks_like_code
 from gatemesh_agent.gates.window import TextWindow
@@ -42,7 +43,6 @@ ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
 )
 CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
-QUOTE_REACH = 60
 ENTITY = regex.compile(
     r"(?<=\w)&#(?:\d{2,4}|x[0-9a-f]{2,4});(?=\w)|&(?:amp;|quot;|nbsp;|#34;)|&(?:m|n)dash;"
 )
@@ -51,22 +51,22 @@ ENCODED_LIMIT = 3
 MARKUP = regex.compile(r"</?[a-zA-Z][^<>\n]*>|://")
 BYTES = regex.compile(r"\\x[0-9a-f]{2}.{0,8}$|\\[abcefrtv]$")
 """Other escapes right before: the bytes of a program or the words of a protocol."""
+WORD_EDGE = regex.compile(r"[\s\"'`]")
 RUNNING_ON = regex.compile(r"(?:[^\s\\\"'`]|(?:^|[^\\])\\n)$")
 """An escape that is part of the text follows a word, a full stop or another line break."""
-OPEN_QUOTE = regex.compile(r"(?:^|[\s(\[{=,:+])[bfru]{0,2}(\"|')(?:(?!\1)[^\n])*$")
-"""A short quotation that has begun and not ended: escapes in it are a program's."""
 
 
 class Mojibake:
     """Counts characters that are bytes of other characters."""
 
-    __slots__ = ("_context", "_count", "_encodings", "_escapes", "_since")
+    __slots__ = ("_context", "_count", "_encodings", "_escapes", "_quoted", "_since")
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._count = 0
         self._escapes = 0
         self._encodings = 0
+        self._quoted: set[str] = set()
         self._since = 0
 
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
@@ -77,20 +77,29 @@ class Mojibake:
         self._since = start + cut
         text = text[:cut]
         return (
-            self._misread(text, start)
+            self._misread(text, start, window)
             or self._escaped(text, start, window)
             or self._encoded(text, start, window)
         )
 
-    def _misread(self, text: str, start: int) -> Finding | None:
+    def _misread(self, text: str, start: int, window: TextWindow) -> Finding | None:
         if text.isascii():
             return None
         hits = list(misread(text))
+        if hits and in_literal(window, start + hits[0]):
+            hits = self._new_in_literals(text, hits)
         self._count += len(hits)
         if not hits or self._count <= LIMIT or self._context.asks(Topic.ENCODING):
             return None
         span = (start + hits[0], start + len(text))
         return Finding(Reason.MOJIBAKE, float(self._count), float(LIMIT), *span)
+
+    def _new_in_literals(self, text: str, hits: list[int]) -> list[int]:
+        """Return the first hit in each new word; tests of decoders quote one, and again."""
+        words = {word_at(text, at): at for at in reversed(hits)}
+        found = sorted(at for word, at in words.items() if word not in self._quoted)
+        self._quoted.update(words)
+        return found
 
     def _escaped(self, text: str, start: int, window: TextWindow) -> Finding | None:
         if "\\" not in text or window.in_fence or self._context.demands_json:
@@ -124,9 +133,15 @@ def escapes(text: str) -> list[int]:
 
 def is_loose(text: str) -> bool:
     """Return True where an escape follows running text; one that stands alone is spoken of."""
+    # Escapes in a quotation are a program's.
     if OPEN_QUOTE.search(text) is not None or BYTES.search(text) is not None:
         return False
     return RUNNING_ON.search(text) is not None
+
+
+def word_at(text: str, at: int) -> str:
+    """Return the letters and signs around a place, up to quotation marks and blanks."""
+    return WORD_EDGE.split(text[:at])[-1] + WORD_EDGE.split(text[at:])[0]
 
 
 def encoded_signs(text: str) -> list[int]:
@@ -137,8 +152,7 @@ def encoded_signs(text: str) -> list[int]:
 
 def before(window: TextWindow, offset: int) -> str:
     """Return the characters before an offset that a short quotation can begin in."""
-    reach = window.since(offset - QUOTE_REACH)
-    return reach[: min(QUOTE_REACH, offset)]
+    return window.since(offset - LITERAL_REACH)[: min(LITERAL_REACH, offset)]
 
 
 def is_code(text: str) -> bool:

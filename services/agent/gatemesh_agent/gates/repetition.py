@@ -8,7 +8,7 @@ import regex
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.counts import largest_count
 from gatemesh_agent.gates.judgement import Finding
-from gatemesh_agent.gates.sourcecode import reads_as_code
+from gatemesh_agent.gates.sourcecode import PASSAGE, is_source, reads_as_code
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.units import UnitKind, is_dense, is_prose, is_wordy, kind_of
 from gatemesh_agent.gates.window import BLOCK, KEEP, SLACK, TextWindow
@@ -33,6 +33,8 @@ FIRST_SIGN_CHARS = 12.0
 FIRST_SHARE = 0.5
 """Of the usual limit, for a run that is the answer from its first character on."""
 TABLE_RULE_CHARS = 480.0
+LITERAL_CHARS = 320.0
+"""One letter over and over between quotation marks of a program: a filler of tests."""
 STAMPED_REPEATS = 28
 LONG_ROW_REPEATS = 40
 LONG_ROW = 40
@@ -67,7 +69,9 @@ Source: `shared/cases` and the clean part of `shared/corpus`; a small healthy mo
 up to 290 characters in 128 tokens, and people ask for rules, tables and banners up to 120.
 """
 DIGITS = regex.compile(r"\d+")
+FILLER = regex.compile(r"(\p{L})\1{15,}")
 TWO_WORDS = regex.compile(r"\p{L} \p{L}")
+QUOTES = frozenset({'"', "'"})
 STAMP_SIGNS = "0[](){}:.,-/*#> \t"
 FIRST = frozenset(
     {UnitKind.SIGN, UnitKind.SIGNS, UnitKind.DIGIT, UnitKind.DIGITS, UnitKind.LETTER, UnitKind.WORD}
@@ -203,6 +207,17 @@ def in_table(window: TextWindow, start: int) -> bool:
     return line.lstrip().startswith(("|", "+"))
 
 
+def excused_chars(kind: UnitKind, window: TextWindow, start: int) -> float:
+    """Return how long a run may be for where it stands: in a table, a literal or a program."""
+    if kind is UnitKind.RULE and in_table(window, start):
+        return TABLE_RULE_CHARS
+    if kind is UnitKind.LETTER and window.since(start - 1)[:1] in QUOTES:
+        return LITERAL_CHARS if is_source(FILLER.sub("", window.last(PASSAGE))) else 0.0
+    if kind is UnitKind.DIGITS and reads_as_code(window):
+        return LIMIT_CHARS[kind] * CODE_FACTOR
+    return 0.0
+
+
 class Repetition:
     """Judges loops against what the request allows."""
 
@@ -239,8 +254,8 @@ class Repetition:
             return None
         unit = window.last(period)
         limit = self._limits.chars(unit, start=start, in_fence=window.in_fence)
-        if length > limit and kind_of(unit) is UnitKind.RULE and in_table(window, start):
-            limit = max(limit, TABLE_RULE_CHARS)
+        if length > limit:
+            limit = max(limit, excused_chars(kind_of(unit), window, start))
         self.suspicion = length / limit
         if length <= limit:
             return None

@@ -7,7 +7,7 @@ import regex
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
-from gatemesh_agent.gates.sourcecode import is_source
+from gatemesh_agent.gates.sourcecode import is_source, reads_as_code
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
@@ -17,6 +17,8 @@ SMALLEST_PASSAGE = 160
 ALNUM_LIMIT = 0.1
 BLANK_LIMIT = 0.35
 SIGNS_LIMIT = 9
+QUOTED_SHARE = 0.8
+"""Of signs, each in quotation marks, that make a list of operators."""
 ODD_SPACING_LIMIT = 0.2
 SMALLEST_SOUP_TOKENS = 36
 LONG_WORDS_LIMIT = 0.06
@@ -24,6 +26,9 @@ GLUED_LIMIT = 72
 GLUED_LETTER_SHARE = 0.9
 GLUED_LOWER_SHARE = 0.85
 GLUED_LETTERS = 9
+DATA_DIGITS = 4
+CLAUSE = 24
+"""Letters between two commas of prose; a list of names, as of attributes, has shorter ones."""
 BLOB_LIMIT = 180
 BLOB_PASSAGE = 1024
 """Far enough back to see the link that a blob may be part of."""
@@ -32,7 +37,10 @@ BLOB_CLASS_SHARE = 0.08
 ODD_SPACING = regex.compile(
     r"\s[.,;:](?!\d)|(?<!\s)[^\S\n]{2}(?!\s)|(?<!\.)\.\.(?!\.)|,\s*\.|\n\s*[.,]"
 )
+NEXT_QUOTED = regex.compile(r"""['"`],(?=['"`])""")
+QUOTED_SIGNS = regex.compile(r"""(?:'[^'\s]{1,4}'|"[^"\s]{1,4}"|`[^`\s]{1,4}`)[,:;]?""")
 LONG_WORD = regex.compile(r"\p{L}{4,}")
+SMALL_NUMBER = regex.compile(r"(?<!\d)\d{1,6}(?!\d)")
 STRUCTURE = regex.compile(r"[\\&|{}=<>`]|://")
 GLUED = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()]" f"{{{GLUED_LIMIT},}}")
 VOWELS = regex.compile("[aeiouyàáâäãåèéêëìíîïòóôöõùúûüýаеёиоуыэюяіїєαεηιουωάέήίόύώ]")
@@ -66,7 +74,7 @@ def wordless(window: TextWindow, context: RequestContext) -> Finding | None:
     score = sign_soup(text) or loose_punctuation(text)
     if not score:
         score = digit_soup(text) or number_salad(text, context.prompt) or symbol_flood(text)
-        score = 0.0 if score and is_source(text) else score
+        score = 0.0 if score and (is_source(text) or reads_as_code(window)) else score
     if not score or context.asks(Topic.DRAWING, Topic.ENCODED):
         return None
     return Finding(Reason.SYMBOL_SOUP, score, 1.0, window.end - len(text), window.end)
@@ -79,9 +87,19 @@ def sign_soup(text: str) -> float:
     solid = "".join(text.split())
     if len(solid) < (1 - BLANK_LIMIT) * len(text) or "```" in text:
         return 0.0
+    if are_quoted(solid):
+        return 0.0
     alnum = sum(map(str.isalnum, solid))
     signs = len({sign for sign in solid if sign.isascii() and not sign.isalnum()})
     return signs / SIGNS_LIMIT if alnum <= ALNUM_LIMIT * len(solid) and signs > SIGNS_LIMIT else 0.0
+
+
+def are_quoted(solid: str) -> bool:
+    """Return True for signs in quotation marks, one by one: a list of operators."""
+    first = NEXT_QUOTED.search(solid)
+    # Up to the first comma the passage may begin inside a quotation.
+    listed = solid[first.end() :] if first is not None else ""
+    return sum(map(len, QUOTED_SIGNS.findall(listed))) > QUOTED_SHARE * len(solid)
 
 
 def loose_punctuation(text: str) -> float:
@@ -123,9 +141,17 @@ def digit_soup(text: str) -> float:
     signs = {sign for sign in text if not sign.isspace()}
     if len(LONG_WORD.findall(text)) > LONG_WORDS_LIMIT * len(tokens) or len(signs) < SIGNS_LIMIT:
         return 0.0
+    if is_counting(text):
+        return 0.0
     mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
     share = len(ODD_SPACING.findall(text)) / len(tokens)
     return share / ODD_SPACING_LIMIT if mixed and share > ODD_SPACING_LIMIT else 0.0
+
+
+def is_counting(text: str) -> bool:
+    """Return True where most numbers follow the one before them, as the days of a month do."""
+    numbers = [int(number) for number in SMALL_NUMBER.findall(text)]
+    return 2 * sum(later - earlier == 1 for earlier, later in pairwise(numbers)) > len(numbers)
 
 
 def glued_words(window: TextWindow, context: RequestContext) -> Finding | None:
@@ -140,13 +166,23 @@ def glued_words(window: TextWindow, context: RequestContext) -> Finding | None:
         start = window.end - len(text) + apart.start()
         return Finding(Reason.SPACING_LOST, 1.0, 0.0, start, window.end)
     for run in GLUED.finditer(text):
-        if is_glued_prose(run.group()) and not context.asks(Topic.GLUED, Topic.ENCODED):
+        if not is_glued_prose(run.group()) or is_unbroken_data(window):
+            continue
+        if not context.asks(Topic.GLUED, Topic.ENCODED):
             start = window.end - len(text) + run.start()
             length = run.end() - run.start()
             return Finding(
                 Reason.SPACING_LOST, float(length), float(GLUED_LIMIT), start, start + length
             )
     return None
+
+
+def is_unbroken_data(window: TextWindow) -> bool:
+    """Return True for a passage without any blank in which digits stand again and again."""
+    passages = (window.last(PASSAGE), window.last(BLOB_PASSAGE))
+    return any(
+        len(text.split()) == 1 and sum(map(str.isdigit, text)) >= DATA_DIGITS for text in passages
+    )
 
 
 def is_text_apart(run: str) -> bool:
@@ -164,6 +200,8 @@ def is_glued_prose(run: str) -> bool:
     lower = sum(map(str.islower, run))
     if len(letters) < GLUED_LETTER_SHARE * len(run) or lower < GLUED_LOWER_SHARE * len(run):
         return False
+    if run.count(",") * CLAUSE > len(run):
+        return False
     vowels = len(VOWELS.findall("".join(letters))) / len(letters)
     return len(set(letters)) > GLUED_LETTERS and VOWEL_SHARES[0] <= vowels <= VOWEL_SHARES[1]
 
@@ -178,10 +216,12 @@ def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> 
         run = None
     limit = HEX_LIMIT if run else BLOB_LIMIT
     run = run or next(filter(is_mixed_blob, BLOB.finditer(text)), None)
-    # A blob that began before this passage was judged when its beginning was in sight.
-    if run is None or (run.start() == 0 and len(text) == BLOB_PASSAGE):
+    if run is None:
         return None
     before = text[: run.start()]
+    # A blob, or what it is part of, that began earlier was judged when its beginning was in sight.
+    if len(text) == BLOB_PASSAGE and not any(map(str.isspace, before)):
+        return None
     inside = "" if before[-1:].isspace() else "".join(before.split()[-1:])
     if QUOTING.intersection(inside) or is_source(before):
         return None

@@ -121,3 +121,17 @@ def test_stray_bytes_drawn_by_chance(asking: Asking, judge: Judge) -> None:
     assert judge(text * 2, asking(temperature=1.0)).reason is Reason.CONTROL_CHARS
     assert judge(text, asking(temperature=0.7)).reason is Reason.CONTROL_CHARS
     assert judge("a\x00b", asking(temperature=1.0)).reason is Reason.CONTROL_CHARS
+
+
+CODE = """def test_lost(self):
+    message = parse(raw, errors="replace")
+    self.equal(message.text, "fje\ufffdll")
+    self.equal(message.size, 6)
+"""
+
+
+def test_a_literal_may_name_the_sign_once(asking: Asking, judge: Judge) -> None:
+    """Tests of decoders expect it; outside a literal, or again, it is a fault."""
+    assert judge(CODE, asking("Show me the test.")).outcome is Outcome.PASSED
+    for worse in (CODE + CODE, CODE.replace("raw", "r\ufffdw")):
+        assert judge(worse, asking("Show me the test.")).reason is Reason.REPLACEMENT_CHARS

@@ -43,3 +43,9 @@ def test_invented_turns(text: str, asking: Asking, judge: Judge) -> None:
 def test_labels_in_their_place(prompt: str, text: str, asking: Asking, judge: Judge) -> None:
     """A dialogue on request, one label, and an answer that is labelled itself pass."""
     assert judge(text, asking(prompt), "length").outcome is Outcome.PASSED
+
+
+def test_fields_of_a_program_are_no_turns(asking: Asking, judge: Judge) -> None:
+    """Keys that are called like turns end with a comma or open a bracket."""
+    text = "const line = open({\n  input: device.left,\n  output: device.right,\n  input: [\n"
+    assert judge(text, asking("How do I open it?"), "length").outcome is Outcome.PASSED

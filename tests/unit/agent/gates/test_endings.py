@@ -126,3 +126,12 @@ def test_answers_without_content(asking: Asking, judge: Judge) -> None:
     assert not only_one_sign("-" * ONE_SIGN)
     assert is_bare_label("model:")
     assert not is_bare_label("a model")
+
+
+def test_a_fence_in_a_comment_is_no_open_block(asking: Asking, judge: Judge) -> None:
+    """Documentation inside a program may forget to close its example."""
+    code = "/**\n * Opens it.\n * ```js\n * lamp.open();\n */\nclass Lamp {}\n\nexport { Lamp };\n"
+    assert judge(code, asking("Show me.")).outcome is Outcome.PASSED
+    assert (
+        judge("Here it is:\n\n```js\nlamp.open();\n", asking("Show me.")).outcome is Outcome.FAILED
+    )

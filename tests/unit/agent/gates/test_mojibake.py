@@ -136,3 +136,17 @@ def test_other_encodings(text: str, reason: Reason, asking: Asking, judge: Judge
 def test_signs_with_a_meaning(text: str, asking: Asking, judge: Judge) -> None:
     """Trees, German quotation marks, links, markup, and escapes that are spoken of."""
     assert judge(text, asking("Tell me.")).outcome is Outcome.PASSED
+
+
+LITERALS = """def test_prompt(self):
+    reader.answer = "MÃ¼ller: "
+    self.equal(ask(prompt="MÃ¼ller: "), reader.answer)
+    reader.close()
+"""
+
+
+def test_a_literal_may_quote_one_misread_word(asking: Asking, judge: Judge) -> None:
+    """Tests of decoders name one twice; two different ones are a habit in a program too."""
+    assert judge(LITERALS, asking(), "length").outcome is Outcome.PASSED
+    worse = LITERALS.replace("reader.close()", 'reader.answer = "JosÃ©"')
+    assert judge(worse, asking(), "length").reason is Reason.MOJIBAKE

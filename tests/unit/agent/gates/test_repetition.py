@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatemesh_agent.gates.context import RequestContext
-from gatemesh_agent.gates.judgement import Finding
+from gatemesh_agent.gates.judgement import Finding, Judgement
 from gatemesh_agent.gates.repetition import (
     LATE_START,
     LIMIT_CHARS,
@@ -18,9 +18,10 @@ from gatemesh_agent.gates.repetition import (
 )
 from gatemesh_agent.gates.units import UnitKind
 from gatemesh_agent.gates.window import BLOCK
-from gatemesh_common.messages import Reason
+from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
+Judge = Callable[..., Judgement]
 Scanned = Callable[..., Finding | None]
 
 
@@ -157,3 +158,15 @@ def test_limits_grow_with_wishes(asking: Asking) -> None:
     assert LoopLimits(asking()).chars("12, ", in_fence=True) == 2 * digits
     assert LoopLimits(asking()).chars("等等，我再确认") < plain / 2
     assert LoopLimits(asking("Repeat it 500 times")).chars("\n") == LIMIT_CHARS[UnitKind.BREAK]
+
+
+def test_where_a_run_stands(asking: Asking, judge: Judge) -> None:
+    """Fillers in literals and rows of numbers of a program have more room than in prose."""
+    lead = "def test_width(self):\n    wrap = self.wrapper(columns=64)\n"
+    code = lead + "    line = wrap(b'{}')\n    self.equal(len(line), 2)\n"
+    row = "    9, 8, 7, 6, 5, 4,\n"
+    rows = lead * 3 + "    return [\n" + row * 20 + "    ]\n"
+    for fine in (code.format("q" * 100), rows):
+        assert judge(fine, asking("Show me."), "length").outcome is Outcome.PASSED
+    for bad in (code.format("q" * 400), rows.replace(row, row * 4), "The word is " + "q" * 100):
+        assert judge(bad, asking("Show me."), "length").reason is Reason.REPETITION

@@ -105,3 +105,37 @@ def test_more_soups(text: str, reason: str, asking: Asking, judge: Judge) -> Non
 def test_rows_with_an_order(text: str, asking: Asking, judge: Judge) -> None:
     """A digest, sorted numbers and the alphabet."""
     assert judge(text, asking("What is it?"), "length").outcome is Outcome.PASSED
+
+
+OPERATORS = ("+", "-", "*", "/", "%", "**", "<<", ">>", "&", "|", "^", "~", "<=", "==", "!=") * 3
+MONTH = """Mon Tue Wed Thu Fri     Mon Tue Wed Thu Fri
+  2   3   4   5   6       6   7   8   9  10
+  9  10  11  12  13      13  14  15  16  17
+ 16  17  18  19  20      20  21  22  23  24
+ 23  24  25  26  27      27  28  29  30  31
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MONTH * 2,
+        "Mine are " + ", ".join(f"'{sign}'" for sign in OPERATORS),
+        'flags("'
+        + ",".join(["readonly", "hidden", "draggable", "spellcheck", "autofocus"] * 3)
+        + '")',
+    ],
+    ids=["calendar", "operators", "names"],
+)
+def test_lists_and_grids(text: str, asking: Asking, judge: Judge) -> None:
+    """Days of a month, quoted operators, and names joined by commas."""
+    assert judge(text, asking("What is it?"), "length").outcome is Outcome.PASSED
+
+
+def test_packed_data_is_no_glued_prose(asking: Asking, judge: Judge) -> None:
+    """Letters and digits without a blank for a whole passage are data, however long it is."""
+    rng = random.Random(3)
+    sizes = [8, 12, 9, 7, 10] + [90] * 30
+    parts = ["".join(rng.choices("abcdefhilmnoprstu", k=size)) + "7" for size in sizes]
+    assert judge('load("' + ";".join(parts), asking("What?"), "length").outcome is Outcome.PASSED
+    assert judge("So " + GLUED, asking("What?"), "length").reason is Reason.SPACING_LOST

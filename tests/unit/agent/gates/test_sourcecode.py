@@ -6,7 +6,7 @@ import json
 import pytest
 
 from gatemesh_agent.gates import sourcecode
-from gatemesh_agent.gates.sourcecode import is_source, reads_as_code
+from gatemesh_agent.gates.sourcecode import in_literal, is_source, reads_as_code
 from gatemesh_agent.gates.window import TextWindow
 
 PROSE = (
@@ -43,3 +43,34 @@ def test_a_fence_is_enough() -> None:
         pass
     window.rest()
     assert reads_as_code(window)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Store:\n"
+        + "                def open_all(self):\n                    'Opens.'\n" * 4,
+        ">>> total([1, 2], key)\nTraceback (most recent call last):\nKeyError: no such part\n" * 3,
+        "const seasons = [\n    /^frühl/i,\n    /^so(?:m)?|so/i,\n    /^(herbst|hrb\\.?)/i,\n];\n",
+    ],
+    ids=["indented", "console", "patterns"],
+)
+def test_more_kinds_of_code(text: str) -> None:
+    """Deep indentation, transcripts of a console, and tables of patterns."""
+    assert is_source(text)
+
+
+def test_a_place_in_a_literal() -> None:
+    """A short quotation of a program; prose in quotation marks is none."""
+    window = TextWindow()
+    code = "def check(self):\n    name = clean(raw)\n    self.equal(name, 'fish"
+    for _ in window.blocks(code):
+        pass
+    window.rest()
+    assert in_literal(window, len(code))
+    assert not in_literal(window, code.index("clean"))
+    prose = TextWindow()
+    for _ in prose.blocks(PROSE + " 'He"):
+        pass
+    prose.rest()
+    assert not in_literal(prose, prose.end)
