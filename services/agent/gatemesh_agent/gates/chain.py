@@ -13,6 +13,7 @@ from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_common.gates import Ending, Gate
 from gatemesh_common.messages import CheckLevel
 
+NOTHING: tuple[Judgement, ...] = ()
 GateKey = tuple[CheckLevel, str]
 """Level, and the name of a plugged-in gate; our own have none."""
 
@@ -34,19 +35,15 @@ class GateChain:
         self._perplexity = PerplexityGate(context, yardstick, drift, fingerprint)
         self._distribution = DistributionGate(context, vocab_size, self._perplexity.follow)
         others = plugged or {}
+        self._others: tuple[Gate, ...] = tuple(others.values())
         self._gates: tuple[Gate, ...] = (
             self._text,
             self._perplexity,
             self._distribution,
-            *others.values(),
+            *self._others,
         )
         # L3 measures each step and hands it to L2, which then says what it proved.
-        self._by_steps: tuple[Gate, ...] = (
-            self._text,
-            self._distribution,
-            self._perplexity,
-            *others.values(),
-        )
+        self._by_steps: tuple[Gate, ...] = (self._distribution, self._perplexity, *self._others)
         self.keys: tuple[GateKey, ...] = (
             (CheckLevel.L1, ""),
             (CheckLevel.L2, ""),
@@ -57,11 +54,16 @@ class GateChain:
 
     def feed_text(self, delta: str) -> tuple[Judgement, ...]:
         """Take the next piece of visible text; return the failures that it proves."""
-        return tuple([found for gate in self._gates if (found := gate.feed_text(delta))])
+        found = self._text.feed_text(delta)
+        proven = NOTHING if found is None else (found,)
+        if not self._others:
+            return proven
+        return proven + tuple([each for gate in self._others if (each := gate.feed_text(delta))])
 
     def feed_steps(self, steps: Iterable[TokenStep]) -> tuple[Judgement, ...]:
         """Take the next steps; return the failures that they prove."""
-        taken: Sequence[TokenStep] = steps if isinstance(steps, Sequence) else tuple(steps)
+        # A tuple is told at once; whether something else is a sequence takes long to find out.
+        taken = steps if isinstance(steps, (tuple, Sequence)) else tuple(steps)
         return tuple([found for gate in self._by_steps if (found := gate.feed_steps(taken))])
 
     def finish(

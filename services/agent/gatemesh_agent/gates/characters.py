@@ -1,5 +1,7 @@
 """Characters that no healthy answer holds unless its prompt wants them."""
 
+import re
+
 import regex
 
 from gatemesh_agent.gates.context import RequestContext
@@ -26,7 +28,7 @@ SPREAD_SHARE = 0.3
 EXCUSED_END_CHARS = 3
 """Bytes of one cut character."""
 
-SUSPECTS = regex.compile(
+SUSPECTS = re.compile(
     "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\u00ad\u180e"
     "\ud800-\uf8ff\ufdd0-\ufdef\ufff0-\uffff\U0001fffe-\U0001ffff\U000e0000-\U0010ffff]"
@@ -61,7 +63,8 @@ class Characters:
 
     def scan(self, window: TextWindow) -> Finding | None:
         """Look at the newest block."""
-        if SUSPECTS.search(window.since(window.fresh - 1)) is None:
+        text = window.since(window.fresh - 1)
+        if (text.isascii() and text.isprintable()) or SUSPECTS.search(text) is None:
             return None
         return (
             self._control(window)

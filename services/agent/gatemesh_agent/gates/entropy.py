@@ -1,6 +1,11 @@
 """Bounds on the entropy of a whole vocabulary from its likeliest tokens. All figures in nats."""
 
 import math
+from collections.abc import Callable
+from functools import partial
+from itertools import takewhile
+from math import exp
+from operator import mul
 from typing import NamedTuple
 
 from gatemesh_agent.gates.steps import TokenStep
@@ -32,19 +37,33 @@ class Measure(NamedTuple):
     """Probability of the known ranks together."""
 
 
+measure_of: Callable[[tuple[float, ...]], Measure] = partial(tuple.__new__, Measure)
+"""Makes one of its figures, in order; a third of the price of naming them."""
+
+
 def known_ranks(step: TokenStep) -> list[float]:
     """Return the known log probabilities, largest first, none missing between two of them.
 
     The engine names the sampled token first. Where it lies below all others, ranks between may be
     missing, so it is left out.
     """
-    ranks = [value for value in step.top_logprobs if value is not None]
+    top = step.top_logprobs
+    try:
+        # A null cannot be sorted; looking for one first takes longer than the sorting.
+        ranks: list[float] = sorted(top, reverse=True)  # type: ignore[arg-type]
+    except TypeError:
+        return known_ranks(without_nulls(step))
     if len(ranks) > 1:
-        sampled = ranks[0]
-        ranks.sort(reverse=True)
-        if sampled == ranks[-1] < ranks[-2]:
+        if top[0] == ranks[-1] < ranks[-2]:
             ranks.pop()
+    elif ranks and ranks[0] is None:
+        return []
     return ranks
+
+
+def without_nulls(step: TokenStep) -> TokenStep:
+    """Return a step without the candidates whose figure is null."""
+    return step._replace(top_logprobs=tuple([v for v in step.top_logprobs if v is not None]))
 
 
 def measure(step: TokenStep) -> Measure:
@@ -53,17 +72,15 @@ def measure(step: TokenStep) -> Measure:
     ranks = known_ranks(step)
     if chosen is None or len(ranks) < 2:  # noqa: PLR2004
         return measure_alone(ranks[0] if chosen is None else chosen)
-    exp = math.exp
-    mass = entropy = square = 0.0
-    for value in ranks:
-        if value < NEGLIGIBLE:
-            break
-        share = exp(value)
-        mass += share
-        entropy -= share * value
-        square += share * value * value
-    tail = 1.0 - mass if mass < 1.0 else 0.0
     last = ranks[-1]
+    weighty = ranks if last >= NEGLIGIBLE else list(takewhile(is_weighty, ranks))
+    # Sums over whole lists take a third of the time of a loop; they add up in the same order.
+    shares = list(map(exp, weighty))
+    products = list(map(mul, shares, weighty))
+    mass = sum(shares, 0.0)
+    entropy = 0.0 - sum(products, 0.0)
+    square = sum(map(mul, products, weighty), 0.0)
+    tail = 1.0 - mass if mass < 1.0 else 0.0
     if not step.complete and tail > 0.0:
         # One lost token may hold the whole tail.
         lower = entropy - tail * math.log(tail)
@@ -71,18 +88,27 @@ def measure(step: TokenStep) -> Measure:
         lower = entropy - tail * last
     clip = -last
     mean = entropy + tail * clip
-    surprisal = min(-chosen, clip)
-    return Measure(
-        lower=lower,
-        top=ranks[0],
-        gap=ranks[0] - chosen,
-        excess=surprisal - mean,
-        variance=max(square + tail * clip * clip - mean * mean, 0.0),
-        clip=clip,
-        spread=ranks[0] - last,
-        known=len(ranks),
-        mass=mass,
+    surprisal = clip if clip < -chosen else -chosen
+    variance = square + tail * clip * clip - mean * mean
+    best = ranks[0]
+    return measure_of(
+        (
+            lower,
+            best,
+            best - chosen,
+            surprisal - mean,
+            0.0 if variance < 0.0 else variance,
+            clip,
+            best - last,
+            len(ranks),
+            mass,
+        )
     )
+
+
+def is_weighty(value: float) -> bool:
+    """Return True for a log probability that counts in a sum."""
+    return not value < NEGLIGIBLE
 
 
 def measure_alone(chosen: float) -> Measure:

@@ -6,7 +6,8 @@ words without which no sentence of it gets by; those that no other language here
 
 import re
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
@@ -67,7 +68,8 @@ class Languages:
         self._wanted = {language for language, hits in asked.items() if hits}
         self._off = context.hot or context.asks(Topic.LANGUAGES)
         self._before: Counter[str] = Counter()
-        self._parts: deque[Counter[str]] = deque()
+        """Little words before the latest parts, by language."""
+        self._parts: deque[list[str]] = deque()
         self._read = 0
 
     def scan(self, window: TextWindow) -> Finding | None:
@@ -78,29 +80,28 @@ class Languages:
             return None
         self._parts.append(little_words(QUOTED.sub(" ", part)))
         if len(self._parts) > PASSAGE_PARTS:
-            self._before += self._parts.popleft()
+            self._before.update(by_language(self._parts.popleft()))
         return self._switched(start, window.end)
 
     def _switched(self, start: int, end: int) -> Finding | None:
+        if sum(map(len, self._parts)) < PASSAGE_HITS:
+            return None
         main = main_language(self._before)
         if main is None or (main == OFTEN_FOREIGN and not self._asked_in_english):
             # Half-translated manuals begin in English and go on in what was asked for.
             return None
-        recent: Counter[str] = sum(self._parts, Counter())
-        counts = by_language(recent)
-        if counts.total() < PASSAGE_HITS:
+        recent = list(chain.from_iterable(self._parts))
+        other, found = by_language(recent).most_common(1)[0]
+        if other in (main, OFTEN_FOREIGN) or other in self._wanted:
             return None
-        other, found = counts.most_common(1)[0]
-        distinct = sum(OWNERS[word] == other for word in recent)
-        foreign = other not in self._wanted | {main, OFTEN_FOREIGN}
-        if foreign and distinct >= DISTINCT_WORDS and found >= PASSAGE_SHARE * counts.total():
-            return Finding(Reason.LANGUAGE_SWITCH, float(found), float(PASSAGE_HITS), start, end)
-        return None
+        distinct = sum(OWNERS[word] == other for word in set(recent))
+        if distinct < DISTINCT_WORDS or found < PASSAGE_SHARE * len(recent):
+            return None
+        return Finding(Reason.LANGUAGE_SWITCH, float(found), float(PASSAGE_HITS), start, end)
 
 
-def main_language(words: Counter[str]) -> str | None:
+def main_language(counts: Counter[str]) -> str | None:
     """Return the language that nearly all little words belong to; None without one."""
-    counts = by_language(words)
     total = counts.total()
     if total < BEGINNING_HITS:
         return None
@@ -108,14 +109,11 @@ def main_language(words: Counter[str]) -> str | None:
     return main if hits >= BEGINNING_SHARE * total else None
 
 
-def by_language(words: Counter[str]) -> Counter[str]:
-    """Add up little words by their language."""
-    counts: Counter[str] = Counter()
-    for word, hits in words.items():
-        counts[OWNERS[word]] += hits
-    return counts
+def by_language(words: Iterable[str]) -> Counter[str]:
+    """Count little words by their language."""
+    return Counter([OWNERS[word] for word in words])
 
 
-def little_words(text: str) -> Counter[str]:
-    """Count the words of a text that only one language has."""
-    return Counter(word for word in WORD.findall(text.lower()) if word in OWNERS)
+def little_words(text: str) -> list[str]:
+    """Return the words of a text that only one language has."""
+    return [word for word in WORD.findall(text.lower()) if word in OWNERS]

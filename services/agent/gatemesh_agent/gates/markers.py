@@ -53,7 +53,7 @@ class Markers:
     def scan(self, window: TextWindow) -> Finding | None:
         """Look at the newest block, and as far back as a mark may reach."""
         text = window.since(window.fresh - REACH)
-        if not any(lead in text for lead in LEADS):
+        if not may_hold_mark(text):
             return None
         start = window.end - len(text)
         fresh = window.fresh - start
@@ -90,3 +90,11 @@ class Markers:
         return Finding(
             Reason.UNDECODED_TOKENS, float(self._undecoded), float(UNDECODED_LIMIT), *span
         )
+
+
+def may_hold_mark(text: str) -> bool:
+    """Return True where a mark may begin; nearly every block has none."""
+    for lead in LEADS:  # noqa: SIM110 (a third of the time of any)
+        if lead in text:
+            return True
+    return False

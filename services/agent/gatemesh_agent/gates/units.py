@@ -1,8 +1,11 @@
 """What kind of thing repeats: people ask for long rules and tables, not for prose in a loop."""
 
+import re
 from enum import StrEnum
 
 import regex
+
+from gatemesh_agent.gates.classes import SignClass
 
 
 class UnitKind(StrEnum):
@@ -26,9 +29,9 @@ SHORT_PERIOD = 8
 SYLLABLE_PERIOD = 4
 RULE = regex.compile(r"[\s\-=_*#~.+|:·•^─-╿▀-▟\\/<>]+")
 """Signs of which people draw rules, boxes and tables."""
-DENSE = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f\u1780-\u17ff]")
-PROSE_SIGNS = regex.compile(r"[\p{L}\p{M}\s0,.!?'’\-–。，、！？；：:;《》「」*()\"“”]")
-CODE_SIGN = regex.compile(r"[(){}\[\]<>=;_|\"]")
+DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f\u1780-\u17ff]")
+PROSE_SIGNS = SignClass(r"[\p{L}\p{M}\s0,.!?'’\-–。，、！？；：:;《》「」*()\"“”]")
+CODE_SIGN = re.compile(r"[(){}\[\]<>=;_|\"]")
 CODE_SIGNS_LIMIT = 2
 WORD = regex.compile(r"[\p{L}\p{M}'’]+")
 PROSE_SHARE = 0.97
@@ -71,6 +74,8 @@ def kind_of_signs(unit: str) -> UnitKind:
 
 def is_dense(text: str) -> bool:
     """Return True where most letters belong to scripts that say much in one character."""
+    if text.isascii():
+        return False
     return len(DENSE.findall(text)) * 2 > sum(map(str.isalpha, text))
 
 
@@ -81,14 +86,14 @@ def looks_like_code(text: str) -> bool:
 
 def is_wordy(unit: str) -> bool:
     """Return True for words, however few, as opposed to data and code."""
-    if looks_like_code(unit) or len(PROSE_SIGNS.findall(unit)) < PROSE_SHARE * len(unit):
+    if looks_like_code(unit) or PROSE_SIGNS.count(unit) < PROSE_SHARE * len(unit):
         return False
     return sum(map(str.isalpha, unit)) * 2 >= len(unit)
 
 
 def is_prose(text: str) -> bool:
     """Return True for running words, as opposed to data and code."""
-    if looks_like_code(text) or len(PROSE_SIGNS.findall(text)) < PROSE_SHARE * len(text):
+    if looks_like_code(text) or PROSE_SIGNS.count(text) < PROSE_SHARE * len(text):
         return False
     if is_dense(text):
         return len(DENSE.findall(text)) >= PROSE_DENSE_LETTERS

@@ -1,6 +1,6 @@
 """The end of a growing text, handed to the rules in blocks of fixed size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 BLOCK = 16
 """Characters per step. Steps lie at fixed offsets, so how the text was cut cannot matter."""
@@ -15,7 +15,7 @@ FENCE = "```"
 class TextWindow:
     """The last characters of one answer and where they stand in it."""
 
-    __slots__ = ("_waiting", "base", "end", "fences", "fresh", "tail")
+    __slots__ = ("_waiting", "base", "block", "end", "fences", "fresh", "tail")
 
     def __init__(self) -> None:
         self.tail = ""
@@ -27,6 +27,8 @@ class TextWindow:
         """Offset at which the current block begins."""
         self.fences = 0
         """How often a code fence was opened or closed."""
+        self.block = ""
+        """The text of the current block."""
         self._waiting = ""
 
     @property
@@ -34,9 +36,13 @@ class TextWindow:
         """True inside a block of code."""
         return self.fences % 2 == 1
 
-    def blocks(self, delta: str) -> Iterator[None]:
+    def blocks(self, delta: str) -> Iterable[None]:
         """Take new text and step through every block that it completes."""
-        waiting = self._waiting + delta
+        self._waiting += delta
+        return self._complete() if len(self._waiting) >= BLOCK else ()
+
+    def _complete(self) -> Iterator[None]:
+        waiting = self._waiting
         at = 0
         while len(waiting) - at >= BLOCK:
             self._take(waiting[at : at + BLOCK])
@@ -58,6 +64,7 @@ class TextWindow:
         if len(self.tail) > KEEP + SLACK:
             self.base += len(self.tail) - KEEP
             self.tail = self.tail[-KEEP:]
+        self.block = block
         self.fresh = self.end
         self.tail += block
         self.end += len(block)

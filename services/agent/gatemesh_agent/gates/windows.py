@@ -22,6 +22,8 @@ CALM_SHARE = 0.074
 JUMP_STEPS = 32
 JUMP_SHARE = 0.278
 KEPT = LONGEST_CALM + JUMP_STEPS
+QUIET_SHARE = 0.999
+"""Far more than what rounding can add to a sum."""
 
 
 class Excess(NamedTuple):
@@ -43,8 +45,13 @@ class EntropyWindows:
         self._limits = tuple((steps, share * nats * steps) for steps, share in shares)
         self._calm_limit, self._jump_limit = CALM_SHARE * nats, JUMP_SHARE * nats
         self._is_judged = context.temperature is None or context.temperature <= 1
+        self._longest = shares[-1][0]
+        self._quiet = min(self._jump_limit * JUMP_STEPS, *(limit for _, limit in self._limits))
+        self._quiet *= QUIET_SHARE
+        """While the steps of the longest window add up to less, no window can be wide."""
         self._total = 0.0
-        self._sums: deque[float] = deque([0.0], maxlen=KEPT + 1)
+        self._taken = 0
+        self._sums: deque[float] = deque([0.0] * (KEPT + 1), maxlen=KEPT + 1)
         """Of all steps up to each of the latest; a window's sum is the difference of two."""
 
     def take(self, entropy: float) -> Excess | None:
@@ -52,9 +59,16 @@ class EntropyWindows:
         total = self._total = self._total + entropy
         sums = self._sums
         sums.append(total)
-        if not self._is_judged:
+        self._taken += 1
+        if entropy < 0.0:
+            # Then the longest window may hold less than a part of it.
+            self._quiet = -math.inf
+        if total - sums[-1 - self._longest] < self._quiet or not self._is_judged:
             return None
-        size = len(sums) - 1
+        return self._look(total, min(self._taken, KEPT))
+
+    def _look(self, total: float, size: int) -> Excess | None:
+        sums = self._sums
         for steps, limit in self._limits:
             if size < steps:
                 break
@@ -66,7 +80,7 @@ class EntropyWindows:
     def end(self) -> Excess | None:
         """Judge an answer that ended before the first window was full, by a stricter limit."""
         steps, limit = self._limits[0]
-        size = len(self._sums) - 1
+        size = min(self._taken, KEPT)
         if not self._is_judged or not SHORTEST <= size < steps:
             return None
         mean, strict = self._total / size, limit / steps * SHORT_FACTOR

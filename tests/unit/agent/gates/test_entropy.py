@@ -98,3 +98,29 @@ def test_the_sampled_token_below_all_others_is_left_out(
 ) -> None:
     """Ranks between it and the rest may be missing."""
     assert known_ranks(TokenStep("x", -1.0, tops)) == ranks
+
+
+@pytest.mark.parametrize(
+    ("reported", "known"),
+    [
+        pytest.param((), [], id="none"),
+        pytest.param((None,), [], id="only-null"),
+        pytest.param((None, None), [], id="only-nulls"),
+        pytest.param((-1.0,), [-1.0], id="one"),
+        pytest.param((-1.0, None, -0.5), [-0.5], id="null-between"),
+        pytest.param((None, -0.5, -1.0), [-0.5, -1.0], id="null-first"),
+        pytest.param((-3.0, -0.5, -1.0), [-0.5, -1.0], id="sampled-is-last"),
+        pytest.param((-1.0, -0.5, -3.0), [-0.5, -1.0, -3.0], id="sampled-is-second"),
+    ],
+)
+def test_ranks_that_are_known(reported: tuple[float | None, ...], known: list[float]) -> None:
+    """Nulls are no ranks, and below the sampled token ranks may be missing."""
+    assert known_ranks(TokenStep("x", -1.0, reported)) == known
+
+
+def test_a_rank_that_weighs_nothing_is_left_out_of_the_sums() -> None:
+    """Clamps such as -9999 change the last rank and nothing else."""
+    with_clamp = measure(TokenStep("x", -0.5, (-0.5, -1.0, -9999.0)))
+    without = measure(TokenStep("x", -0.5, (-0.5, -1.0)))
+    assert (with_clamp.mass, with_clamp.top) == (without.mass, without.top)
+    assert with_clamp.clip == pytest.approx(9999.0)

@@ -64,3 +64,12 @@ def test_the_last_characters() -> None:
     window.rest()
     assert window.last(4) == "opqr"
     assert window.last(99) == "abcdefghijklmnopqr"
+
+
+def test_the_current_block_is_at_hand() -> None:
+    """A rule about the newest characters need not cut them out of the text again."""
+    window = TextWindow()
+    for _ in window.blocks("a" * BLOCK + "b" * BLOCK + "c"):
+        assert window.block == window.since(window.fresh)
+    window.rest()
+    assert window.block == "c"

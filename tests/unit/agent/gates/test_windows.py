@@ -114,3 +114,12 @@ def test_hot_requests_are_not_judged(asking: Asking) -> None:
     windows = EntropyWindows(asking(temperature=1.2), None)
     assert run(windows, [10.0] * 200) is None
     assert windows.end() is None
+
+
+def test_a_negative_figure_hides_no_window(asking: Asking) -> None:
+    """An engine whose sum of shares is off by a hair reports entropies below zero."""
+    windows = EntropyWindows(asking(temperature=1), None)
+    assert run(windows, [-100.0] * 48) is None
+    found = run(windows, [LN_V] * 16)
+    assert found is not None
+    assert found.steps == 16
