@@ -72,6 +72,9 @@ class Dialogue:
         )
 
     def _line(self, line: str, start: int) -> None:
+        if ":" not in line and "：" not in line:
+            self._answered = self._answered or bool(line.strip())
+            return
         pattern = ASKER if self._expects_asker else TELLER
         if self._answered and pattern.match(line) is not None and FIELD.search(line) is None:
             self._start = self._start or start

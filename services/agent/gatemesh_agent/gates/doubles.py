@@ -1,5 +1,6 @@
 """Pieces of the stream that came twice: words, groups of words, or single characters."""
 
+import re
 from operator import eq
 
 import regex
@@ -25,7 +26,8 @@ TWICE_LETTERS = 32
 TWICE_SHARE = 0.85
 TWICE_KINDS = 8
 
-PIECE = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+BLANKS = r" \t\n\r\f\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+PIECE = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^{BLANKS}\u3040-\u30ff\u3400-\u9fff]+")
 TWICE = regex.compile(r"(\p{L})\1")
 
 

@@ -1,9 +1,11 @@
 """Sentences that say nothing new."""
 
+import re
 from collections import deque
 
 import regex
 
+from gatemesh_agent.gates.classes import ASCII_CODES, SignClass
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.counts import largest_count
 from gatemesh_agent.gates.judgement import Finding
@@ -31,9 +33,13 @@ LONGEST_SENTENCE = 600
 WISHED_FACTOR = 4.0
 
 
-END = regex.compile(r"[.!?。！？।۔\n]+")
+END = re.compile(r"[.!?。！？।۔\n]+")
 UNIT = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[\p{L}\p{M}\p{N}'’]+")
-PROSE = regex.compile(r"[\p{L}\p{M}\s,.'’،、，]")
+PROSE = SignClass(r"[\p{L}\p{M}\s,.'’،、，]")
+PLAIN_WORDS = {
+    code: chr(code).lower() if UNIT.match(chr(code)) is not None else " " for code in ASCII_CODES
+}
+"""Leaves lower-case words and blanks of plain ASCII text."""
 
 
 class Staleness:
@@ -77,7 +83,7 @@ class Staleness:
         return None
 
     def _sentence(self, sentence: str, start: int, window: TextWindow) -> Finding | None:
-        units = frozenset(UNIT.findall(sentence.lower()))
+        units = units_of(sentence)
         if len(units) < SMALLEST_SENTENCE or window.in_fence or not is_running(sentence):
             return None
         stale = any(same(units, earlier) for earlier in self._recent)
@@ -137,9 +143,17 @@ def is_running(sentence: str) -> bool:
     """Return True for words in a row, as opposed to data and code."""
     if looks_like_code(sentence):
         return False
-    return len(PROSE.findall(sentence)) >= PROSE_SHARE * len(sentence)
+    return PROSE.count(sentence) >= PROSE_SHARE * len(sentence)
+
+
+def units_of(sentence: str) -> frozenset[str]:
+    """Return the words of a sentence, and the signs of scripts without blanks."""
+    if sentence.isascii():
+        return frozenset(sentence.translate(PLAIN_WORDS).split())
+    return frozenset(UNIT.findall(sentence.lower()))
 
 
 def same(units: frozenset[str], earlier: frozenset[str]) -> bool:
     """Return True when a sentence repeats most words of an earlier one of about its length."""
-    return len(units & earlier) >= SAME_SHARE * max(len(units), len(earlier))
+    few, many = sorted((len(units), len(earlier)))
+    return few >= SAME_SHARE * many and len(units & earlier) >= SAME_SHARE * many

@@ -76,6 +76,8 @@ STAMP_SIGNS = "0[](){}:.,-/*#> \t"
 FIRST = frozenset(
     {UnitKind.SIGN, UnitKind.SIGNS, UnitKind.DIGIT, UnitKind.DIGITS, UnitKind.LETTER, UnitKind.WORD}
 )
+LEAST_CHARS = min(LIMIT_CHARS.values())
+PLAIN_DIGITS = frozenset("0123456789")
 
 
 class PeriodTracker:
@@ -91,16 +93,17 @@ class PeriodTracker:
 
     def advance(self, tail: str, end: int, fresh: int) -> None:
         """Take note of `fresh` new characters; `end` is the offset behind the last one."""
+        size = len(tail)
         period = self.period
-        if period and period + fresh <= len(tail):
-            if tail[len(tail) - fresh :] == tail[len(tail) - fresh - period : len(tail) - period]:
+        if period and period + fresh <= size:
+            if tail[size - fresh :] == tail[size - fresh - period : size - period]:
                 return
             self.period = 0
-        if len(tail) <= NEEDLE:
+        if size <= NEEDLE:
             return
-        at = tail.rfind(tail[-NEEDLE:], 0, len(tail) - 1)
+        at = tail.rfind(tail[-NEEDLE:], 0, size - 1)
         if at >= 0:
-            self.period = len(tail) - NEEDLE - at
+            self.period = size - NEEDLE - at
             self.start = end - self.period - common_suffix(tail, self.period)
 
     def repeats(self, end: int) -> float:
@@ -118,6 +121,11 @@ def common_suffix(tail: str, period: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+def may_hold_digits(block: str) -> bool:
+    """Return True for text with a digit, or in which only the pattern can tell."""
+    return not (block.isascii() and PLAIN_DIGITS.isdisjoint(block))
 
 
 class LoopLimits:
@@ -243,14 +251,14 @@ class Repetition:
 
     def scan(self, window: TextWindow) -> Finding | None:
         """Look whether the newest block goes on repeating."""
-        self._exact.advance(window.tail, window.end, window.end - window.fresh)
+        self._exact.advance(window.tail, window.end, len(window.block))
         return self._loop(window) or self._numbered_loop(window)
 
     def _loop(self, window: TextWindow) -> Finding | None:
         period, start = self._exact.period, self._exact.start
         length = window.end - start
         self.suspicion = 0.0
-        if not period or length < min(LIMIT_CHARS.values()):
+        if not period or length < LEAST_CHARS:
             return None
         unit = window.last(period)
         limit = self._limits.chars(unit, start=start, in_fence=window.in_fence)
@@ -278,8 +286,8 @@ class Repetition:
         return Finding(Reason.REPETITION, repeats, limit, start, window.end)
 
     def _normalise(self, window: TextWindow) -> None:
-        block = window.since(window.fresh)
-        short = DIGITS.sub("0", block)
+        block = window.block
+        short = DIGITS.sub("0", block) if may_hold_digits(block) else block
         if self._norm[-1:] == "0" and short[:1] == "0":
             short = short[1:]
         if len(self._norm) > KEEP + SLACK:
@@ -287,7 +295,10 @@ class Repetition:
         self._norm += short
         self._norm_end += len(short)
         self._marks.append((self._norm_end, window.end))
-        if short:
+        if "0" not in self._norm:
+            # Rows without numbers are no numbered rows, whatever repeats in them.
+            self._numbered.period = 0
+        elif short:
             self._numbered.advance(self._norm, self._norm_end, len(short))
 
     def _origin(self, offset: int) -> int:

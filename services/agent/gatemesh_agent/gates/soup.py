@@ -56,6 +56,8 @@ SYMBOL = regex.compile(r"[^\P{So}\u2500-\u25ff\U0001f1e6-\U0001f1ff]")
 SYMBOL_KINDS = 24
 LETTERS_APART = regex.compile(r"(?<!\S)\p{L}(?: \p{L}){23,}(?!\S)")
 LETTERS_APART_KINDS = 9
+APART_BETWEEN = 22
+"""Of 24 letters in a row so many have a blank on either side."""
 HEX_LIMIT = 72
 HEX_KINDS = 10
 HEX_BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])(?:[0-9a-f]{73,}|[0-9A-F]{73,})(?![\w=])")
@@ -87,11 +89,14 @@ def sign_soup(text: str) -> float:
     solid = "".join(text.split())
     if len(solid) < (1 - BLANK_LIMIT) * len(text) or "```" in text:
         return 0.0
+    most = ALNUM_LIMIT * len(solid)
+    # The beginning alone nearly always holds enough.
+    if any(sum(map(str.isalnum, part)) > most for part in (solid[:SHORTEST_SOUP], solid)):
+        return 0.0
     if are_quoted(solid):
         return 0.0
-    alnum = sum(map(str.isalnum, solid))
     signs = len({sign for sign in solid if sign.isascii() and not sign.isalnum()})
-    return signs / SIGNS_LIMIT if alnum <= ALNUM_LIMIT * len(solid) and signs > SIGNS_LIMIT else 0.0
+    return signs / SIGNS_LIMIT if signs > SIGNS_LIMIT else 0.0
 
 
 def are_quoted(solid: str) -> bool:
@@ -104,7 +109,8 @@ def are_quoted(solid: str) -> bool:
 
 def loose_punctuation(text: str) -> float:
     """Return how many kinds of stops and brackets stand without words, as a share of the limit."""
-    kinds = len(PUNCTUATION.intersection(text[-SHORTEST_SOUP:]))
+    tail = text[-SHORTEST_SOUP:]
+    kinds = len([sign for sign in PUNCTUATION if sign in tail])
     if kinds < PUNCTUATION_KINDS:
         return 0.0
     solid = "".join(text[-SHORTEST_SOUP:].split())
@@ -138,8 +144,9 @@ def digit_soup(text: str) -> float:
     tokens = text.split()
     if len(tokens) < SMALLEST_SOUP_TOKENS or STRUCTURE.search(text) is not None:
         return 0.0
-    signs = {sign for sign in text if not sign.isspace()}
-    if len(LONG_WORD.findall(text)) > LONG_WORDS_LIMIT * len(tokens) or len(signs) < SIGNS_LIMIT:
+    if len(LONG_WORD.findall(text)) > LONG_WORDS_LIMIT * len(tokens):
+        return 0.0
+    if len({sign for sign in text if not sign.isspace()}) < SIGNS_LIMIT:
         return 0.0
     if is_counting(text):
         return 0.0
@@ -159,12 +166,15 @@ def glued_words(window: TextWindow, context: RequestContext) -> Finding | None:
     text = window.last(PASSAGE)
     if window.in_fence or "`" in text:
         return None
-    apart = LETTERS_APART.search(text)
+    sizes = list(map(len, text.split()))
+    apart = LETTERS_APART.search(text) if sizes.count(1) >= APART_BETWEEN else None
     if apart is not None and is_text_apart(apart.group()):
         if context.asks(Topic.GLUED, Topic.ENCODED, Topic.DRAWING, Topic.SPELLING):
             return None
         start = window.end - len(text) + apart.start()
         return Finding(Reason.SPACING_LOST, 1.0, 0.0, start, window.end)
+    if max(sizes, default=0) < GLUED_LIMIT:
+        return None
     for run in GLUED.finditer(text):
         if not is_glued_prose(run.group()) or is_unbroken_data(window):
             continue
@@ -209,7 +219,7 @@ def is_glued_prose(run: str) -> bool:
 def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> Finding | None:
     """Find a long encoded blob in an answer that nobody asked to be encoded."""
     text = window.last(BLOB_PASSAGE)
-    if window.in_fence or max(map(len, text.split()), default=0) <= HEX_LIMIT:
+    if window.in_fence or not has_word_beyond(HEX_LIMIT, text):
         return None
     run = next(filter(is_odd_hex, HEX_BLOB.finditer(text)), None)
     if run is not None and run.end() == len(text) and not last:
@@ -230,6 +240,17 @@ def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> 
     length = float(run.end() - run.start())
     start = window.end - len(text) + run.start()
     return Finding(Reason.ENCODED_BLOB, length, float(limit), start, start + int(length))
+
+
+def has_word_beyond(limit: int, text: str) -> bool:
+    """Return True where more than so many characters stand without a blank."""
+    at = 0
+    while len(text) - at > limit:
+        # The last blank that is near enough: what lies before it is short.
+        at = text.rfind(" ", at, at + limit + 1) + 1
+        if not at:
+            return max(map(len, text.split()), default=0) > limit
+    return False
 
 
 def is_odd_hex(run: "regex.Match[str]") -> bool:
