@@ -12,6 +12,9 @@ from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
 
 PASSAGE = 256
+SHORT_PASSAGE = 96
+SHORT_SHARE = 0.85
+SHORT_DISTINCT_SHARE = 0.65
 PIECES = 14
 SHARE = 0.6
 DISTINCT_PIECES = 6
@@ -42,6 +45,20 @@ def doubled_pieces(window: TextWindow, context: RequestContext) -> Finding | Non
         return None
     start = window.end - len(text)
     return Finding(Reason.DUPLICATED_PIECES, max(share, SHARE), SHARE, start, window.end)
+
+
+def doubled_words(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find words that nearly all stand twice, in a passage too short for a smaller share."""
+    text = window.last(SHORT_PASSAGE)
+    words = text.split()
+    # A quick look that lets nearly every passage pass; its first and last word may be cut.
+    if len(words) < PIECES or len(set(words)) > SHORT_DISTINCT_SHARE * len(words):
+        return None
+    share = 0.0 if "|" in text else doubled_share(words[1:-1])
+    if share < SHORT_SHARE or context.asks(Topic.REPEATING, Topic.PLAYFUL):
+        return None
+    start = window.end - len(text)
+    return Finding(Reason.DUPLICATED_PIECES, share, SHORT_SHARE, start, window.end)
 
 
 def doubled_share(pieces: list[str]) -> float:

@@ -74,7 +74,9 @@ def lacks_its_end(text: str) -> bool:
 def has_open_formula(text: str) -> bool:
     """Return True for a displayed formula that began on a line of its own and did not end."""
     at = ("\n" + text).rfind("\n" + FORMULA)
-    return at >= 0 and FORMULA not in text[at + len(FORMULA) :]
+    rest = text[at + len(FORMULA) :]
+    # No formula holds an empty line; `$$` is also a variable of shells.
+    return at >= 0 and FORMULA not in rest and "\n\n" not in rest
 
 
 def ends_on_leading_word(line: str) -> bool:

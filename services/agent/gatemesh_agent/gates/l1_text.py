@@ -6,7 +6,7 @@ from typing import Any
 from gatemesh_agent.gates.characters import Characters
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.dialogue import Dialogue
-from gatemesh_agent.gates.doubles import doubled_pieces
+from gatemesh_agent.gates.doubles import doubled_pieces, doubled_words
 from gatemesh_agent.gates.endings import is_bare_label, is_empty, only_one_sign, truncated
 from gatemesh_agent.gates.judgement import Finding, Judgement, passed, skipped, text_failure
 from gatemesh_agent.gates.languages import Languages
@@ -15,11 +15,11 @@ from gatemesh_agent.gates.mojibake import Mojibake
 from gatemesh_agent.gates.prose import Staleness
 from gatemesh_agent.gates.repetition import Repetition
 from gatemesh_agent.gates.scripts import Scripts
-from gatemesh_agent.gates.soup import encoded_blob, glued_words, wordless
-from gatemesh_agent.gates.sourcecode import reads_as_code
+from gatemesh_agent.gates.soup import encoded_blob, glued_words, is_newly_unbroken, wordless
+from gatemesh_agent.gates.sourcecode import reads_as_code, runs_on
 from gatemesh_agent.gates.structure import Document, bad_calls, broken_json, written_call
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.window import TextWindow
+from gatemesh_agent.gates.window import CHECKPOINT, TextWindow
 from gatemesh_common.gates import CUT_BY_LIMIT, Ending, TokenStep
 from gatemesh_common.messages import CheckLevel, Reason
 
@@ -27,8 +27,15 @@ Calls = Sequence[Mapping[str, Any]]
 STOPPED = "stop"
 CALLED = "tool_calls"
 WISHES = (Topic.REPEATING, Topic.PLAYFUL, Topic.SIGNS)
-FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE})
-"""What is a fault in a program too; the other rules for passages are about prose."""
+HALF_BEAT = 32
+"""Characters between two looks for words that stand twice."""
+TURN_REACH = 64
+ONSET_REACH = 192
+"""Behind so much text in ASCII alone, other letters are looked at as they come."""
+NEW_LINE = "\\n"
+"""A line break written out, which may be one of a text that was escaped twice."""
+FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE, Reason.ENCODED_BLOB})
+"""What is a fault in a program too, or was judged with programs in mind."""
 
 
 class TextGate:
@@ -101,9 +108,32 @@ class TextGate:
         finding = self._repetition.scan(window)
         if finding is None and not self._context.hot:
             finding = self._characters.scan(window) or self._markers.scan(window)
-        if finding is None and window.at_checkpoint and window.end:
-            finding = self._passage(last=False)
+        if finding is None and window.end:
+            if window.at_checkpoint:
+                return self._passage(last=False)
+            if not self._context.hot:
+                return self._hurried()
         return finding
+
+    def _hurried(self) -> Finding | None:
+        """Run single rules ahead of the checkpoint where the newest block calls for them."""
+        window, context = self._window, self._context
+        finding = doubled_words(window, context) if window.end % HALF_BEAT == 0 else None
+        if finding is None and is_newly_unbroken(window):
+            finding = glued_words(window, context) or encoded_blob(window, context, last=False)
+        finding = finding or self._called_for(window.since(window.fresh - 1))
+        return None if finding is None or self._is_sound(finding) else finding
+
+    def _called_for(self, block: str) -> Finding | None:
+        """Run the rule whose sign stands in a block."""
+        window = self._window
+        if NEW_LINE in block:
+            return self._mojibake.hurried(window)
+        if "\n" in block and ":" in window.last(TURN_REACH):
+            return self._dialogue.scan(window)
+        if not block.isascii() and window.last(ONSET_REACH)[:CHECKPOINT].isascii():
+            return self._scripts.scan(window) or wordless(window, self._context)
+        return None
 
     def _passage(self, *, last: bool) -> Finding | None:
         """Run the rules that look back over a whole passage."""
@@ -126,7 +156,7 @@ class TextGate:
         """Return True for what looks odd in prose and is usual in a program."""
         if finding.reason in FAULTS_IN_CODE or self._scripts.is_jumble:
             return False
-        return reads_as_code(self._window)
+        return reads_as_code(self._window) and not runs_on(self._window)
 
     def _end(self, finish_reason: str, calls: Calls, *, other_output: bool) -> Finding | None:
         """Run the rules that need to know how the answer ended."""

@@ -15,8 +15,14 @@ from gatemesh_common.messages import Reason
 LIMIT = 1
 """One such sequence may be a quotation; two are a habit."""
 ESCAPE_LIMIT = 1
+BETWEEN_LIMIT = 2
+"""Line breaks written out between sentences, where the prompt speaks of a program."""
+CODE_REACH = 128
+HURRIED_CODE_REACH = 96
 SHORTEST_READ = 4
 LOST_SHARE = 0.2
+KEPT_SHARE = 0.8
+"""Of the characters, which the encoding that they would come from must have."""
 LONGEST_RUN = 64
 
 WESTERN = regex.compile(
@@ -40,8 +46,9 @@ SEQUENCES = (
 CONTROL = regex.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
 ESCAPE = regex.compile(
-    r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d\s*#-]|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
+    r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d*#-]|[ ]{2}|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
 )
+BETWEEN = regex.compile(r"[.!?:]\\n")
 CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
 ENTITY = regex.compile(
     r"(?<=\w)&#(?:\d{2,4}|x[0-9a-f]{2,4});(?=\w)|&(?:amp;|quot;|nbsp;|#34;)|&(?:m|n)dash;"
@@ -59,15 +66,35 @@ RUNNING_ON = regex.compile(r"(?:[^\s\\\"'`]|(?:^|[^\\])\\n)$")
 class Mojibake:
     """Counts characters that are bytes of other characters."""
 
-    __slots__ = ("_context", "_count", "_encodings", "_escapes", "_quoted", "_since")
+    __slots__ = (
+        "_between",
+        "_code_reach",
+        "_context",
+        "_count",
+        "_encodings",
+        "_escapes",
+        "_quoted",
+        "_since",
+    )
 
     def __init__(self, context: RequestContext) -> None:
+        self._code_reach = CODE_REACH
         self._context = context
         self._count = 0
         self._escapes = 0
+        self._between = 0
         self._encodings = 0
         self._quoted: set[str] = set()
         self._since = 0
+
+    def hurried(self, window: TextWindow) -> Finding | None:
+        """Look ahead of the checkpoint where a line break is written out between sentences."""
+        if BETWEEN.search(window.since(window.fresh - 2)) is None:
+            return None
+        self._code_reach = HURRIED_CODE_REACH
+        finding = self.scan(window)
+        self._code_reach = CODE_REACH
+        return finding
 
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
         """Look at the text since the last checkpoint; a run that touches the end waits."""
@@ -105,13 +132,20 @@ class Mojibake:
         if "\\" not in text or window.in_fence or self._context.demands_json:
             return None
         hits = [at for at in escapes(text) if is_loose(before(window, start + at))]
-        if not hits or is_code(text) or self._context.asks(Topic.ESCAPES):
+        if not hits or is_code(window.last(max(self._code_reach, len(text)))):
             return None
         self._escapes += len(hits)
-        if self._escapes <= ESCAPE_LIMIT:
+        self._between += len([at for at in hits if BETWEEN.match(text, max(at - 1, 0))])
+        if self._escapes <= ESCAPE_LIMIT or not self._is_unwanted():
             return None
         span = (start + hits[0], start + len(text))
         return Finding(Reason.ESCAPED_TEXT, float(self._escapes), float(ESCAPE_LIMIT), *span)
+
+    def _is_unwanted(self) -> bool:
+        """Return True for escapes that the prompt does not speak of; programs have few in prose."""
+        if not self._context.asks(Topic.ESCAPES):
+            return True
+        return self._between > BETWEEN_LIMIT and not self._context.asks(Topic.LINE_BREAKS)
 
     def _encoded(self, text: str, start: int, window: TextWindow) -> Finding | None:
         if ("&" not in text and "%" not in text) or window.in_fence or MARKUP.search(text):
@@ -189,7 +223,10 @@ def misread(text: str) -> Iterator[int]:
 
 def nearly_decodes(text: str, codec: str) -> bool:
     """Return True where only a few bytes, lost on the way, keep a run from being UTF-8."""
-    read = text.encode(codec, "ignore").decode("utf-8", "replace")
+    raw = text.encode(codec, "ignore")
+    if len(raw.decode(codec, "ignore")) < KEPT_SHARE * len(text):
+        return False
+    read = raw.decode("utf-8", "replace")
     readable = CONTROL.search(read) is None and len(read) >= SHORTEST_READ
     return readable and read.count("\ufffd") <= LOST_SHARE * len(read)
 

@@ -33,6 +33,9 @@ FIRST_SIGN_CHARS = 12.0
 FIRST_SHARE = 0.5
 """Of the usual limit, for a run that is the answer from its first character on."""
 TABLE_RULE_CHARS = 480.0
+PADDING_CHARS = 160.0
+LONGEST_ROW = 512
+LONGEST_HEADING = 480
 LITERAL_CHARS = 320.0
 """One letter over and over between quotation marks of a program: a filler of tests."""
 STAMPED_REPEATS = 28
@@ -45,13 +48,15 @@ WISHED_FACTOR = 2.0
 """Where the prompt asks for repetition without a number."""
 ENDLESS_FACTOR = 50.0
 CODE_FACTOR = 2.0
+LISTED_REPEATS = 6
+LATE_LISTED_REPEATS = 4
 NUMBERED_PROSE_REPEATS = 12
 NUMBERED_DATA_REPEATS = 60
 NUMBERED_CODE_REPEATS = 240
 
 LIMIT_CHARS = {
     UnitKind.BREAK: 24,
-    UnitKind.BLANK: 160,
+    UnitKind.BLANK: 112,
     UnitKind.RULE: 160,
     UnitKind.SIGN: 28,
     UnitKind.SIGNS: 60,
@@ -69,6 +74,7 @@ Source: `shared/cases` and the clean part of `shared/corpus`; a small healthy mo
 up to 290 characters in 128 tokens, and people ask for rules, tables and banners up to 120.
 """
 DIGITS = regex.compile(r"\d+")
+LIST_MARK = regex.compile(r"[\s*#(]*0[.):]\s")
 FILLER = regex.compile(r"(\p{L})\1{15,}")
 TWO_WORDS = regex.compile(r"\p{L} \p{L}")
 QUOTES = frozenset({'"', "'"})
@@ -198,12 +204,19 @@ def is_stamped(unit: str) -> bool:
     )
 
 
-def rows_limit(unit: str, window: TextWindow) -> int:
+def is_listed(unit: str) -> bool:
+    """Return True for a row whose only number is the one before it, so that none of it is new."""
+    head, _, rest = unit.partition("\n")
+    return unit.count("0") == 1 and LIST_MARK.match(rest + head) is not None
+
+
+def rows_limit(unit: str, window: TextWindow, *, late: bool) -> int:
     """Return how many rows may differ in nothing but their numbers."""
     if reads_as_code(window):
         return STAMPED_REPEATS if is_stamped(unit) else NUMBERED_CODE_REPEATS
     if is_prose(unit):
-        return NUMBERED_PROSE_REPEATS
+        listed = LATE_LISTED_REPEATS if late else LISTED_REPEATS
+        return listed if is_listed(unit) else NUMBERED_PROSE_REPEATS
     if is_stamped(unit):
         return STAMPED_REPEATS
     return LONG_ROW_REPEATS if len(unit) >= LONG_ROW else NUMBERED_DATA_REPEATS
@@ -215,10 +228,25 @@ def in_table(window: TextWindow, start: int) -> bool:
     return line.lstrip().startswith(("|", "+"))
 
 
+def in_cells(window: TextWindow, start: int) -> bool:
+    """Return True for a run in a line that has the marks of cells before it."""
+    line = window.since(start - LONGEST_ROW)[:LONGEST_ROW].rpartition("\n")[2]
+    return "|" in line or "<" in line
+
+
+def heading_chars(window: TextWindow, start: int) -> float:
+    """Return how long the line right above is, which a run that is a line itself may underline."""
+    above = window.since(start - LONGEST_HEADING)[: min(LONGEST_HEADING, start)]
+    lines = above.rsplit("\n", 2)
+    return float(len(lines[-2]) + BLOCK) if len(lines) > 1 and not lines[-1] else 0.0
+
+
 def excused_chars(kind: UnitKind, window: TextWindow, start: int) -> float:
     """Return how long a run may be for where it stands: in a table, a literal or a program."""
-    if kind is UnitKind.RULE and in_table(window, start):
-        return TABLE_RULE_CHARS
+    if kind is UnitKind.BLANK:
+        return PADDING_CHARS if in_cells(window, start) or reads_as_code(window) else 0.0
+    if kind is UnitKind.RULE:
+        return TABLE_RULE_CHARS if in_table(window, start) else heading_chars(window, start)
     if kind is UnitKind.LETTER and window.since(start - 1)[:1] in QUOTES:
         return LITERAL_CHARS if is_source(FILLER.sub("", window.last(PASSAGE))) else 0.0
     if kind is UnitKind.DIGITS and reads_as_code(window):
@@ -273,16 +301,17 @@ class Repetition:
         """Look for rows that are equal but for their numbers."""
         self._normalise(window)
         period = self._numbered.period
-        if not period or self._numbered.repeats(self._norm_end) <= NUMBERED_PROSE_REPEATS:
+        if not period or self._numbered.repeats(self._norm_end) <= LATE_LISTED_REPEATS:
             return None
         unit = self._norm[-period:]
         repeats = self._numbered.repeats(self._norm_end)
         if "0" not in unit or sum(map(str.isalpha, unit)) * 3 < len(unit) or period < NEEDLE / 2:
             return None
-        limit = self._limits.asked_for(float(rows_limit(unit, window)), 1)
+        start = self._origin(self._numbered.start)
+        rows = rows_limit(unit, window, late=start >= LATE_START)
+        limit = self._limits.asked_for(float(rows), 1)
         if repeats <= limit:
             return None
-        start = self._origin(self._numbered.start)
         return Finding(Reason.REPETITION, repeats, limit, start, window.end)
 
     def _normalise(self, window: TextWindow) -> None:

@@ -30,8 +30,14 @@ DATA_DIGITS = 4
 CLAUSE = 24
 """Letters between two commas of prose; a list of names, as of attributes, has shorter ones."""
 BLOB_LIMIT = 180
+LOOSE_BLOB_LIMIT = 100
+"""For a blob between blanks; what lock files and keys hold is shorter, or named before it."""
+LOOSE_BLOB_CHANGES = 0.45
+"""Share of neighbours of different kinds; in names and paths far fewer change."""
 BLOB_PASSAGE = 1024
 """Far enough back to see the link that a blob may be part of."""
+UNBROKEN = (104, 120)
+"""Least and most characters of a word at the block at which it is looked at ahead of time."""
 BLOB_CLASS_SHARE = 0.08
 
 ODD_SPACING = regex.compile(
@@ -64,6 +70,14 @@ HEX_BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])(?:[0-9a-f]{73,}|[0-9A-F]{73,})(?!
 QUOTING = frozenset("\"'=(,")
 """Signs before a blob, without a blank, that make it a value or part of a link."""
 DIGEST_CHARS = frozenset({96, 128})
+LOOSE_BLOB = regex.compile(r"(?<!\S)[A-Za-z0-9+/=_-]" f"{{{LOOSE_BLOB_LIMIT},}}(?=\\s|$)")
+NAMED = regex.compile(
+    r"ssh-|ecdsa-|key|hash|sum\b|sha-?\d|digest|signature|token|cert|integrity|base-?64|encoded",
+    regex.IGNORECASE,
+)
+"""What the text calls a blob that it means to show."""
+NAME_REACH = 40
+CHANGE = regex.compile("[A-Z](?=[a-z0-9])|[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])")
 BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])[A-Za-z0-9+/=_-]" f"{{{BLOB_LIMIT},}}")
 CLASSES = tuple(map(regex.compile, ("[A-Z]", "[a-z]", "[0-9]")))
 
@@ -221,25 +235,38 @@ def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> 
     text = window.last(BLOB_PASSAGE)
     if window.in_fence or not has_word_beyond(HEX_LIMIT, text):
         return None
-    run = next(filter(is_odd_hex, HEX_BLOB.finditer(text)), None)
-    if run is not None and run.end() == len(text) and not last:
-        run = None
-    limit = HEX_LIMIT if run else BLOB_LIMIT
-    run = run or next(filter(is_mixed_blob, BLOB.finditer(text)), None)
-    if run is None:
+    run, limit = blob_in(text, last=last)
+    if run is None or is_part_of_more(text, run.start()):
         return None
-    before = text[: run.start()]
-    # A blob, or what it is part of, that began earlier was judged when its beginning was in sight.
-    if len(text) == BLOB_PASSAGE and not any(map(str.isspace, before)):
-        return None
-    inside = "" if before[-1:].isspace() else "".join(before.split()[-1:])
-    if QUOTING.intersection(inside) or is_source(before):
-        return None
-    if context.asks(Topic.ENCODED, Topic.ENCODING):
+    if limit == LOOSE_BLOB_LIMIT:
+        excused = NAMED.search(text[: run.start()][-NAME_REACH:]) is not None
+    else:
+        excused = is_source(text[: run.start()]) or reads_as_code(window)
+    if excused or context.asks(Topic.ENCODED, Topic.ENCODING):
         return None
     length = float(run.end() - run.start())
     start = window.end - len(text) + run.start()
     return Finding(Reason.ENCODED_BLOB, length, float(limit), start, start + int(length))
+
+
+def blob_in(text: str, *, last: bool) -> tuple["regex.Match[str] | None", int]:
+    """Return the first blob of a passage and the limit that it exceeds."""
+    loose = next(filter(is_shuffled, LOOSE_BLOB.finditer(text)), None)
+    if loose is not None:
+        return loose, LOOSE_BLOB_LIMIT
+    run = next(filter(is_odd_hex, HEX_BLOB.finditer(text)), None)
+    if run is not None and (run.end() < len(text) or last):
+        return run, HEX_LIMIT
+    return next(filter(is_mixed_blob, BLOB.finditer(text)), None), BLOB_LIMIT
+
+
+def is_part_of_more(text: str, at: int) -> bool:
+    """Return True for a blob inside a literal or link, or one that was judged when it began."""
+    before = text[:at]
+    if len(text) == BLOB_PASSAGE and not any(map(str.isspace, before)):
+        return True
+    inside = "" if before[-1:].isspace() else "".join(before.split()[-1:])
+    return bool(QUOTING.intersection(inside))
 
 
 def has_word_beyond(limit: int, text: str) -> bool:
@@ -258,6 +285,19 @@ def is_odd_hex(run: "regex.Match[str]") -> bool:
     text = run.group()
     mixed = not text.isdigit() and len(set(text)) >= HEX_KINDS
     return len(text) not in DIGEST_CHARS and mixed
+
+
+def is_newly_unbroken(window: TextWindow) -> bool:
+    """Return True at the one block with which a word of letters and digits grows too long."""
+    text = window.last(UNBROKEN[1])
+    length = len(text) - 1 - max(text.rfind(" "), text.rfind("\n"))
+    return UNBROKEN[0] <= length < UNBROKEN[1] and text[-length:].isascii()
+
+
+def is_shuffled(run: "regex.Match[str]") -> bool:
+    """Return True for a blob whose characters are of another kind again and again."""
+    changes = len(CHANGE.findall(run.group()))
+    return is_mixed_blob(run) and changes >= LOOSE_BLOB_CHANGES * (run.end() - run.start())
 
 
 def is_mixed_blob(run: "regex.Match[str]") -> bool:

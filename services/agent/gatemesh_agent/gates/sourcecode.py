@@ -8,6 +8,8 @@ PASSAGE = 1536
 LINES = 3
 SHARE = 0.5
 SHORTEST = 48
+LONG_LINE = 96
+VERY_LONG_LINE = 240
 STRONG_EVERY = 60
 """Characters of code, blanks at the ends of lines aside, that hold one strong sign or more."""
 LONGEST_LINE_SIGNS = 0.12
@@ -38,6 +40,14 @@ ENTITY = regex.compile(r"&#?\w{2,6};")
 def reads_as_code(window: TextWindow) -> bool:
     """Return True where the latest lines are a program or a data file."""
     return window.in_fence or is_source(window.last(PASSAGE))
+
+
+def runs_on(window: TextWindow) -> bool:
+    """Return True for a long line, or end of one, without any sign of a program."""
+    line = window.last(PASSAGE).rpartition("\n")[2]
+    if len(line) < LONG_LINE:
+        return False
+    return SIGN.search(line if len(line) < VERY_LONG_LINE else line[-VERY_LONG_LINE:]) is None
 
 
 def in_literal(window: TextWindow, offset: int) -> bool:

@@ -17,6 +17,7 @@ class Topic(StrEnum):
     ENCODED = "encoded"
     DRAWING = "drawing"
     ESCAPES = "escapes"
+    LINE_BREAKS = "line_breaks"
     INVISIBLE = "invisible"
     GLUED = "glued"
     REPEATING = "repeating"
@@ -143,6 +144,12 @@ TOPIC_WORDS = {
         | backslash | newline | unicode | \\[nutr\\"] | path | 转义 | 代码 | 正则 | 程序
         | エスケープ | コード | 正規表現 | 이스케이프 | 코드 | 정규식 | экранир | код
         | регуляр | échappe | maskier | zeilenumbruch | código | programa"""
+    ),
+    Topic.LINE_BREAKS: words(
+        r"""escap | regex | regular\ expression | printf | \bjson | literal | backslash | newline
+        | line[\ -]?(?:break | feed) | latex | \btex\b | \\[nutr\\"] | \brepr\b | \braw\b | 转义
+        | 正则 | 换行 | エスケープ | 改行 | 正規表現 | 이스케이프 | 줄바꿈 | 정규식 | экранир
+        | регуляр | перенос | échappe | saut | maskier | zeilenumbruch | salto | quebra"""
     ),
     Topic.INVISIBLE: words(
         r"""zalgo | glitch | cursed | combining | diacriti | zero[\ -]?width | invisible | zwj

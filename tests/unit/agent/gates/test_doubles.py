@@ -49,3 +49,16 @@ def test_doubled_letters() -> None:
     assert not has_doubled_letters(text)
     assert not has_doubled_letters("aabbccdd" * 20)
     assert not has_doubled_letters("0x7F: 110xxxxx 10xxxxxx 10xxxxxx 1110xxxx 10xxxxxx " * 5)
+
+
+def test_a_short_passage_of_nothing_but_doubles(asking: Asking, judge: Judge) -> None:
+    """Behind other text they are seen within 32 tokens; a word or two that stand twice are none."""
+    good = "The tram runs every ten minutes by day and every half hour at night. " * 2
+    bad = " ".join(word for word in WORDS for _ in "12")
+    judgement = judge(good + bad, asking())
+    assert judgement.reason is Reason.DUPLICATED_PIECES
+    assert judgement.span is not None
+    assert judgement.span.char_end is not None
+    assert judgement.span.char_end <= len(good) + 128
+    few = "It was very very cold, and so so late that that no one had had any more time to to go."
+    assert judge(good + few, asking()).outcome is Outcome.PASSED

@@ -135,3 +135,9 @@ def test_a_fence_in_a_comment_is_no_open_block(asking: Asking, judge: Judge) -> 
     assert (
         judge("Here it is:\n\n```js\nlamp.open();\n", asking("Show me.")).outcome is Outcome.FAILED
     )
+
+
+def test_a_variable_is_no_open_formula(asking: Asking, judge: Judge) -> None:
+    """Two dollar signs on a line of their own, and then paragraphs."""
+    text = "$!\n\nThe last job.\n\n$$\n\nThe number of the shell.\n\n$0\n\nIts name."
+    assert judge(text, asking("Which are there?")).outcome is Outcome.PASSED

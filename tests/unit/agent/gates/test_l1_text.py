@@ -162,3 +162,38 @@ def test_labelled_cases_cut_anywhere(case: dict[str, Any]) -> None:
         for seed in range(6)
     ]
     assert all(verdict == verdicts[0] for verdict in verdicts)
+
+
+GOOD = (
+    "The mill stands by the river, and its wheel has turned for two hundred years. Farmers from the"
+    " upper valley used to bring rye and oats here each autumn. In dry summers the miller had to"
+    " wait for rain, so he kept bees and sold their honey at the market in town. His daughter wrote"
+    " a diary that the museum shows today. It tells of floods, of a wedding with ninety guests, and"
+    " of the night when lightning struck the barn. Later owners added a saw and then a small"
+    " turbine, which lit the first lamps of the village. Visitors can see both on Sundays; tickets"
+    " are cheap, and the bakery next door sells bread from flour that is ground on the spot. "
+)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (
+            "мельница стоит у реки и вертит своё колесо уже двести лет подряд ",
+            Reason.LANGUAGE_SWITCH,
+        ),
+        ("".join(map(chr, range(0x1F300, 0x1F340))), Reason.SYMBOL_SOUP),
+        ("\nUser: And then?\nAssistant: It rained.\n", Reason.SELF_DIALOGUE),
+        ("It is so.\\n\\nWe saw it.\\n\\nThen it went.\\n\\n", Reason.ESCAPED_TEXT),
+    ],
+)
+@pytest.mark.parametrize("lead", range(0, 120, 24))
+def test_signs_of_a_fault_are_looked_at_as_they_come(
+    bad: str, reason: Reason, lead: int, asking: Asking
+) -> None:
+    """Wherever the onset lies between two checkpoints, 32 tokens after it the fault is known."""
+    gate = TextGate(asking())
+    assert gate.feed_text(GOOD[lead:]) is None
+    failure = gate.feed_text((bad * 4)[:128])
+    assert failure is not None
+    assert failure.reason is reason

@@ -6,7 +6,7 @@ import pytest
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.mojibake import decodes, settled
+from gatemesh_agent.gates.mojibake import decodes, nearly_decodes, settled
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -150,3 +150,27 @@ def test_a_literal_may_quote_one_misread_word(asking: Asking, judge: Judge) -> N
     assert judge(LITERALS, asking(), "length").outcome is Outcome.PASSED
     worse = LITERALS.replace("reader.close()", 'reader.answer = "JosÃ©"')
     assert judge(worse, asking(), "length").reason is Reason.MOJIBAKE
+
+
+def test_line_breaks_between_sentences_where_a_program_is_spoken_of(
+    asking: Asking, judge: Judge
+) -> None:
+    """A prompt about a language excuses escapes in literals, not an answer full of them."""
+    prompt = "What does a decorator do in Python?"
+    text = "It wraps a function.\\n\\nThe result takes its name.\\nIt is called instead.\\n"
+    assert judge(text + text, asking(prompt)).reason is Reason.ESCAPED_TEXT
+    assert judge(text + text, asking("What does a newline do?")).outcome is Outcome.PASSED
+    quoted = 'Use print("Done.\\nBye.") or write("Ready.\\nGo.") or say("Well.\\nThen.") there. '
+    assert judge(quoted * 2, asking(prompt)).outcome is Outcome.PASSED
+
+
+def test_line_breaks_of_a_protocol(asking: Asking, judge: Judge) -> None:
+    """An escape before a blank or a real line break ends a command that the text describes."""
+    text = "The server says OK\\n or, if that fails:\n\nBADcode\\n\nIt then waits for GO\\n again."
+    assert judge(text, asking("What does it say?")).outcome is Outcome.PASSED
+
+
+def test_another_region_is_no_misreading() -> None:
+    """Where most characters are unknown to an encoding, the rest proves nothing."""
+    assert not nearly_decodes("这样默认边距会恢复（", "shift_jis")
+    assert nearly_decodes(misread("请问今天的天气怎么样我想去公园", "gbk"), "gbk")

@@ -22,6 +22,14 @@ from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
 Judge = Callable[..., Judgement]
+LEAD = (
+    "A kettle has three parts that wear out: the switch, the seal and the element. Most people"
+    " notice the seal first, because water drips from the base when it is hard. Lime makes it bad;"
+    " a spoon of vinegar every month keeps the metal clean. If the lamp stays dark, look at the"
+    " fuse before you buy anything. Spare switches cost little and snap in place, but elements are"
+    " welded, so a burnt one means a new kettle. Keep the box: makers often ask for its label when"
+    " you send the thing back. Before the first use, fill it to the mark and pour the water away.\n"
+)
 Scanned = Callable[..., Finding | None]
 
 
@@ -170,3 +178,33 @@ def test_where_a_run_stands(asking: Asking, judge: Judge) -> None:
         assert judge(fine, asking("Show me."), "length").outcome is Outcome.PASSED
     for bad in (code.format("q" * 400), rows.replace(row, row * 4), "The word is " + "q" * 100):
         assert judge(bad, asking("Show me."), "length").reason is Reason.REPETITION
+
+
+def test_a_list_of_one_item(asking: Asking, judge: Judge) -> None:
+    """Rows that bring nothing but the next number are seen sooner, sooner still behind a text."""
+    row = "{}. Close the lid and wait for the light to turn green.\n"
+    rows = [row.format(number) for number in range(1, 12)]
+    assert judge("".join(rows[:5]), asking(), "length").outcome is Outcome.PASSED
+    assert judge("".join(rows[:8]), asking(), "length").reason is Reason.REPETITION
+    assert len(LEAD) > LATE_START
+    assert judge(LEAD + "".join(rows[:3]), asking(), "length").outcome is Outcome.PASSED
+    assert judge(LEAD + "".join(rows[:5]), asking(), "length").reason is Reason.REPETITION
+    facts = [f"In the year {year} the mill made {year * 7 % 90} sacks.\n" for year in range(8)]
+    assert judge("".join(facts), asking(), "length").outcome is Outcome.PASSED
+
+
+def test_an_underlined_heading(asking: Asking, judge: Judge) -> None:
+    """A rule may be as long as the line that it underlines, not longer."""
+    title = "A heading " + "with more and more links in it " * 6
+    fine = title + "\n" + "^" * len(title) + "\n\nText follows."
+    assert judge(fine, asking()).outcome is Outcome.PASSED
+    bad = title + "\n" + "^" * 3 * len(title)
+    assert judge(bad, asking(), "length").reason is Reason.REPETITION
+
+
+def test_padding_of_cells(asking: Asking, judge: Judge) -> None:
+    """Wide tables pad their cells; blanks in running text have less room."""
+    row = "| [name](https://example.org) |" + " " * 140 + "| what it does |\n"
+    assert judge("| Name | Use |\n|---|---|\n" + row, asking()).outcome is Outcome.PASSED
+    flood = judge("The name is" + " " * 140 + "and", asking(), "length")
+    assert flood.reason is Reason.REPETITION

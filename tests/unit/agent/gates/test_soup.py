@@ -7,7 +7,14 @@ import pytest
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.soup import BLOB_LIMIT, GLUED_LIMIT, is_glued_prose
+from gatemesh_agent.gates.soup import (
+    BLOB_LIMIT,
+    GLUED_LIMIT,
+    LOOSE_BLOB_LIMIT,
+    is_glued_prose,
+    is_newly_unbroken,
+)
+from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -139,3 +146,37 @@ def test_packed_data_is_no_glued_prose(asking: Asking, judge: Judge) -> None:
     parts = ["".join(rng.choices("abcdefhilmnoprstu", k=size)) + "7" for size in sizes]
     assert judge('load("' + ";".join(parts), asking("What?"), "length").outcome is Outcome.PASSED
     assert judge("So " + GLUED, asking("What?"), "length").reason is Reason.SPACING_LOST
+
+
+SOURCE = "".join(f"row{n} = find({n});\nname{n} = row{n}.title;\n" for n in "12345678")
+
+
+@pytest.mark.parametrize("lead", ["It says ", SOURCE + "it is "])
+def test_a_loose_blob(lead: str, asking: Asking, judge: Judge) -> None:
+    """Between blanks a blob needs fewer characters, behind a program too."""
+    judgement = judge(lead + blob(LOOSE_BLOB_LIMIT + 30), asking("What is it?"), "length")
+    assert judgement.reason is Reason.ENCODED_BLOB
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It says " + blob(LOOSE_BLOB_LIMIT - 8) + " and no more",
+        "Its public key is " + blob(LOOSE_BLOB_LIMIT + 30),
+        "example.org. IN DNSKEY 257 3 8 " + blob(LOOSE_BLOB_LIMIT + 30),
+        'It says "' + blob(LOOSE_BLOB_LIMIT + 30) + '" and no more',
+        "Call Load2ReadAndWriteAllRowsOfTheTable4UserAndGroup" * 3,
+    ],
+    ids=["short", "named", "record", "quoted", "name"],
+)
+def test_blobs_that_mean_something(text: str, asking: Asking, judge: Judge) -> None:
+    """Short ones, ones that the text names or quotes, and long names."""
+    assert judge(text, asking("What is it?"), "length").outcome is Outcome.PASSED
+
+
+def test_a_word_is_looked_at_once_when_it_grows_too_long() -> None:
+    """Whatever comes before it, exactly one block asks for a look."""
+    for lead in range(0, 64, 5):
+        window = TextWindow()
+        text = "ab " * lead + "x" * 400
+        assert sum(is_newly_unbroken(window) for _ in window.blocks(text)) == 1

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from gatemesh_agent.gates import sourcecode
-from gatemesh_agent.gates.sourcecode import in_literal, is_source, reads_as_code
+from gatemesh_agent.gates.sourcecode import in_literal, is_source, reads_as_code, runs_on
 from gatemesh_agent.gates.window import TextWindow
 
 PROSE = (
@@ -74,3 +74,18 @@ def test_a_place_in_a_literal() -> None:
         pass
     prose.rest()
     assert not in_literal(prose, prose.end)
+
+
+def test_a_long_line_without_signs_runs_on() -> None:
+    """It is no code, whatever stands in the lines before it; a short one may be."""
+    code = "rows = table.find(1);\nname = rows[0].name;\n" * 8
+    window = TextWindow()
+    for _ in window.blocks(code + "word after word " * 3):
+        pass
+    assert not runs_on(window)
+    for _ in window.blocks("and word after word " * 4):
+        pass
+    assert runs_on(window)
+    for _ in window.blocks("f(x) " + "word after word " * 8):
+        pass
+    assert not runs_on(window)

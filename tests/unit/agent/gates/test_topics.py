@@ -57,3 +57,10 @@ def test_a_topic_is_recognised(prompt: str, topic: Topic) -> None:
 def test_other_prompts_do_not_speak_of_it(prompt: str, topic: Topic) -> None:
     """A topic that everything touches would hide every fault."""
     assert not speaks_of(prompt, topic)
+
+
+def test_a_language_is_no_line_break() -> None:
+    """Prompts about programs are not yet about how to write a line break."""
+    assert speaks_of("Explain decorators in Python.", Topic.ESCAPES)
+    assert not speaks_of("Explain decorators in Python.", Topic.LINE_BREAKS)
+    assert speaks_of("How do I strip newlines in Python?", Topic.LINE_BREAKS)
