@@ -19,3 +19,10 @@ def test_the_good_part_passes() -> None:
     for _ in range(5):
         text = onset.good_text(rng, 3_000)
         assert onset.judged(text, onset.cuts(text, rng))[0].score is None
+
+
+def test_no_fault_is_known_before_it_can_be() -> None:
+    """The least is stated for every kind, and a late onset is never seen earlier."""
+    assert set(onset.LEAST_CHARS) == set(onset.FAULTS)
+    found = onset.measure(5, 0, random.Random(6))
+    assert all(row["late"]["median"] >= row["least"] for row in found.values())

@@ -89,8 +89,10 @@ def wordless(window: TextWindow, context: RequestContext) -> Finding | None:
         return None
     score = sign_soup(text) or loose_punctuation(text)
     if not score:
-        score = digit_soup(text) or number_salad(text, context.prompt) or symbol_flood(text)
-        score = 0.0 if score and (is_source(text) or reads_as_code(window)) else score
+        rows = digit_soup(text)
+        rows = 0.0 if rows and reads_as_code(window) else rows
+        score = rows or number_salad(text, context.prompt) or symbol_flood(text)
+        score = 0.0 if score and is_source(text) else score
     if not score or context.asks(Topic.DRAWING, Topic.ENCODED):
         return None
     return Finding(Reason.SYMBOL_SOUP, score, 1.0, window.end - len(text), window.end)
