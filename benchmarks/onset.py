@@ -186,7 +186,7 @@ def measure_kind(
         other += sum(judged(text, cuts(text, rng))[0] != verdict for _ in range(splits))
         if verdict.score is None:
             missed += 1
-        elif onset > ONSETS_TOKENS[2]:
+        elif onset >= ONSETS_TOKENS[2]:
             late.append((fed - len(good)) / TOKEN_CHARS)
         else:
             early.append((fed - len(good)) / TOKEN_CHARS)
@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="OUT")
     options = parser.parse_args(argv)
     found = measure(options.runs, options.splits, random.Random(options.seed))
-    print("tokens from onset to failure; early: onset at token 0-128, late: 300-2,000")
+    print("tokens from onset to failure; early: onset at token 0-32, late: 128-2,000")
     print(f"{'kind':22} missed  least  early: median, max; late: median, max")
     for kind, row in found.items():
         parts = [f"{row[part].get(name, 0):6.0f}" for part in PARTS for name in ("median", "max")]
