@@ -31,6 +31,8 @@ TWICE_KINDS = 8
 
 BLANKS = r" \t\n\r\f\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 PIECE = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^{BLANKS}\u3040-\u30ff\u3400-\u9fff]+")
+ODD_BLANK = re.compile("[\x1c-\x1f]")
+"""Characters at which Python splits a text; they are no blanks."""
 TWICE = regex.compile(r"(\p{L})\1")
 
 
@@ -38,7 +40,7 @@ def doubled_pieces(window: TextWindow, context: RequestContext) -> Finding | Non
     """Find a passage in which each piece stands twice, as when stream events are sent twice."""
     text = window.last(PASSAGE)
     # Cells of a table may be alike.
-    share = 0.0 if text.count("|") > CELLS else doubled_share(PIECE.findall(text))
+    share = 0.0 if text.count("|") > CELLS else doubled_share(pieces_of(text))
     if share < SHARE and not has_doubled_letters(text):
         return None
     if context.asks(Topic.REPEATING, Topic.PLAYFUL):
@@ -59,6 +61,13 @@ def doubled_words(window: TextWindow, context: RequestContext) -> Finding | None
         return None
     start = window.end - len(text)
     return Finding(Reason.DUPLICATED_PIECES, share, SHORT_SHARE, start, window.end)
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the words of a text, and the characters of scripts without blanks."""
+    if text.isascii() and ODD_BLANK.search(text) is None:
+        return text.split()
+    return PIECE.findall(text)
 
 
 def doubled_share(pieces: list[str]) -> float:

@@ -73,7 +73,8 @@ class TextGate:
         """Take the next piece of text; return the failure that it proves, once."""
         if self._failure is not None or not delta:
             return None
-        self._document.feed(delta)
+        if self._document.wanted:
+            self._document.feed(delta)
         for _ in self._window.blocks(delta):
             finding = self._block()
             if finding is not None:

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
+from gatemesh_agent.gates.classes import ASCII_CODES
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.topics import Topic
@@ -46,6 +47,8 @@ OWNERS = {word: language for language, known in SETS.items() for word in known i
 """The language of each word that only one of them has."""
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+PLAIN_WORDS = {code: chr(code).lower() if chr(code).isalpha() else " " for code in ASCII_CODES}
+"""Leaves lower-case words and blanks of plain ASCII text."""
 QUOTED = re.compile(r"[\"“”„«»‘].{0,400}?[\"“”«»’]|`[^`]*`", re.DOTALL)
 OFTEN_FOREIGN = "en"
 """Notices, names and commands in English stand in texts of any language."""
@@ -67,6 +70,8 @@ class Languages:
         self._asked_in_english = asked[OFTEN_FOREIGN] > 1
         self._wanted = {language for language, hits in asked.items() if hits}
         self._off = context.hot or context.asks(Topic.LANGUAGES)
+        self._main: str | None = None
+        """Language of what came before the latest parts."""
         self._before: Counter[str] = Counter()
         """Little words before the latest parts, by language."""
         self._parts: deque[list[str]] = deque()
@@ -78,19 +83,20 @@ class Languages:
         start, self._read = self._read, window.end
         if self._off or window.in_fence:
             return None
-        self._parts.append(little_words(QUOTED.sub(" ", part)))
+        self._parts.append(little_words(unquoted(part)))
         if len(self._parts) > PASSAGE_PARTS:
-            self._before.update(by_language(self._parts.popleft()))
+            self._before.update([OWNERS[word] for word in self._parts.popleft()])
+            self._main = main_language(self._before)
         return self._switched(start, window.end)
 
     def _switched(self, start: int, end: int) -> Finding | None:
-        if sum(map(len, self._parts)) < PASSAGE_HITS:
-            return None
-        main = main_language(self._before)
+        main = self._main
         if main is None or (main == OFTEN_FOREIGN and not self._asked_in_english):
             # Half-translated manuals begin in English and go on in what was asked for.
             return None
         recent = list(chain.from_iterable(self._parts))
+        if len(recent) < PASSAGE_HITS or {OWNERS[word] for word in recent} == {main}:
+            return None
         other, found = by_language(recent).most_common(1)[0]
         if other in (main, OFTEN_FOREIGN) or other in self._wanted:
             return None
@@ -98,6 +104,13 @@ class Languages:
         if distinct < DISTINCT_WORDS or found < PASSAGE_SHARE * len(recent):
             return None
         return Finding(Reason.LANGUAGE_SWITCH, float(found), float(PASSAGE_HITS), start, end)
+
+
+def unquoted(text: str) -> str:
+    """Return a text without what stands in quotation marks."""
+    if text.isascii() and '"' not in text and "`" not in text:
+        return text
+    return QUOTED.sub(" ", text)
 
 
 def main_language(counts: Counter[str]) -> str | None:
@@ -116,4 +129,8 @@ def by_language(words: Iterable[str]) -> Counter[str]:
 
 def little_words(text: str) -> list[str]:
     """Return the words of a text that only one language has."""
-    return [word for word in WORD.findall(text.lower()) if word in OWNERS]
+    if text.isascii() and "'" not in text:
+        words = text.translate(PLAIN_WORDS).split()
+    else:
+        words = WORD.findall(text.lower())
+    return [word for word in words if word in OWNERS]

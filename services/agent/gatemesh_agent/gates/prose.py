@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from collections.abc import Iterable
 
 import regex
 
@@ -86,7 +87,7 @@ class Staleness:
         units = units_of(sentence)
         if len(units) < SMALLEST_SENTENCE or window.in_fence or not is_running(sentence):
             return None
-        stale = any(same(units, earlier) for earlier in self._recent)
+        stale = is_known(units, self._recent)
         self._recent.append(units)
         if not stale:
             self._relax()
@@ -153,7 +154,14 @@ def units_of(sentence: str) -> frozenset[str]:
     return frozenset(UNIT.findall(sentence.lower()))
 
 
-def same(units: frozenset[str], earlier: frozenset[str]) -> bool:
+def is_known(units: frozenset[str], recent: Iterable[frozenset[str]]) -> bool:
     """Return True when a sentence repeats most words of an earlier one of about its length."""
-    few, many = sorted((len(units), len(earlier)))
-    return few >= SAME_SHARE * many and len(units & earlier) >= SAME_SHARE * many
+    size = len(units)
+    least, most = SAME_SHARE * size, size / SAME_SHARE
+    for earlier in recent:
+        if least <= len(earlier) <= most:
+            # The longer of the two decides, and it is mostly this quick look that says no.
+            shared = len(units & earlier)
+            if shared >= least and shared >= SAME_SHARE * len(earlier):
+                return True
+    return False

@@ -1,5 +1,6 @@
 """Passages without words: loose signs and digits, lost blanks, encoded blobs."""
 
+import re
 from itertools import pairwise
 from operator import lt
 
@@ -45,9 +46,13 @@ ODD_SPACING = regex.compile(
 )
 NEXT_QUOTED = regex.compile(r"""['"`],(?=['"`])""")
 QUOTED_SIGNS = regex.compile(r"""(?:'[^'\s]{1,4}'|"[^"\s]{1,4}"|`[^`\s]{1,4}`)[,:;]?""")
-LONG_WORD = regex.compile(r"\p{L}{4,}")
+LONG_LETTERS = 4
+LONG_WORD = regex.compile(rf"\p{{L}}{{{LONG_LETTERS},}}")
+DIGIT = re.compile("[0-9]")
+FIRST_WORDS = 20
+"""Words that are looked at first; they hold enough long ones in nearly every text."""
 SMALL_NUMBER = regex.compile(r"(?<!\d)\d{1,6}(?!\d)")
-STRUCTURE = regex.compile(r"[\\&|{}=<>`]|://")
+STRUCTURE = re.compile(r"[\\&|{}=<>`]|://")
 GLUED = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()]" f"{{{GLUED_LIMIT},}}")
 VOWELS = regex.compile("[aeiouyàáâäãåèéêëìíîïòóôöõùúûüýаеёиоуыэюяіїєαεηιουωάέήίόύώ]")
 VOWEL_SHARES = (0.25, 0.6)
@@ -102,14 +107,13 @@ def sign_soup(text: str) -> float:
     """Return how many kinds of signs stand without words, as a share of the limit."""
     if len(text) < SMALLEST_PASSAGE:
         return 0.0
+    # The beginning alone nearly always holds more than enough.
+    if sum(map(str.isalnum, text[:SHORTEST_SOUP])) > ALNUM_LIMIT * len(text):
+        return 0.0
     solid = "".join(text.split())
     if len(solid) < (1 - BLANK_LIMIT) * len(text) or "```" in text:
         return 0.0
-    most = ALNUM_LIMIT * len(solid)
-    # The beginning alone nearly always holds enough.
-    if any(sum(map(str.isalnum, part)) > most for part in (solid[:SHORTEST_SOUP], solid)):
-        return 0.0
-    if are_quoted(solid):
+    if sum(map(str.isalnum, solid)) > ALNUM_LIMIT * len(solid) or are_quoted(solid):
         return 0.0
     signs = len({sign for sign in solid if sign.isascii() and not sign.isalnum()})
     return signs / SIGNS_LIMIT if signs > SIGNS_LIMIT else 0.0
@@ -137,6 +141,8 @@ def loose_punctuation(text: str) -> float:
 
 def number_salad(text: str, prompt: str) -> float:
     """Return how many unsorted numbers stand in a row where the prompt has none."""
+    if is_without_digits(text):
+        return 0.0
     run = NUMBERS.search(text)
     if run is None or any(map(str.isdigit, prompt)):
         return 0.0
@@ -144,6 +150,11 @@ def number_salad(text: str, prompt: str) -> float:
     sorted_ways = {int(later) > int(earlier) for earlier, later in pairwise(numbers)}
     irregular = len(set(map(len, numbers))) >= NUMBER_LENGTHS
     return len(numbers) / NUMBERS_LIMIT if irregular and len(sorted_ways) > 1 else 0.0
+
+
+def is_without_digits(text: str) -> bool:
+    """Return True for plain text without a digit; of other text only a pattern can tell."""
+    return text.isascii() and DIGIT.search(text) is None
 
 
 def symbol_flood(text: str) -> float:
@@ -158,7 +169,9 @@ def symbol_flood(text: str) -> float:
 def digit_soup(text: str) -> float:
     """Return how oddly digits and fragments are spaced, as a share of the limit."""
     tokens = text.split()
-    if len(tokens) < SMALLEST_SOUP_TOKENS or STRUCTURE.search(text) is not None:
+    if len(tokens) < SMALLEST_SOUP_TOKENS or are_words(tokens):
+        return 0.0
+    if STRUCTURE.search(text) is not None:
         return 0.0
     if len(LONG_WORD.findall(text)) > LONG_WORDS_LIMIT * len(tokens):
         return 0.0
@@ -169,6 +182,12 @@ def digit_soup(text: str) -> float:
     mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
     share = len(ODD_SPACING.findall(text)) / len(tokens)
     return share / ODD_SPACING_LIMIT if mixed and share > ODD_SPACING_LIMIT else 0.0
+
+
+def are_words(tokens: list[str]) -> bool:
+    """Return True where the first few already hold as many long words as a whole soup may."""
+    long = [word for word in tokens[:FIRST_WORDS] if len(word) >= LONG_LETTERS]
+    return sum(map(str.isalpha, long)) > LONG_WORDS_LIMIT * len(tokens)
 
 
 def is_counting(text: str) -> bool:

@@ -18,23 +18,23 @@ FENCED = regex.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", regex.DOTALL)
 class Document:
     """Keeps the text of an answer that must be JSON."""
 
-    __slots__ = ("_parts", "_size", "_wanted")
+    __slots__ = ("_parts", "_size", "wanted")
 
     def __init__(self, context: RequestContext) -> None:
-        self._wanted = context.demands_json or context.tools is not None
+        self.wanted = context.demands_json or context.tools is not None
         self._parts: list[str] = []
         self._size = 0
 
     def feed(self, delta: str) -> None:
         """Keep a piece while there is room."""
-        if self._wanted and self._size <= JSON_CHARS:
+        if self.wanted and self._size <= JSON_CHARS:
             self._parts.append(delta)
             self._size += len(delta)
 
     @property
     def text(self) -> str | None:
         """The whole answer; None when it is not needed or too long."""
-        return "".join(self._parts) if self._wanted and self._size <= JSON_CHARS else None
+        return "".join(self._parts) if self.wanted and self._size <= JSON_CHARS else None
 
 
 def broken_json(text: str, required: Sequence[str] = ()) -> Finding | None:

@@ -3,9 +3,17 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gatemesh_agent.gates.context import RequestContext
-from gatemesh_agent.gates.doubles import doubled_groups, doubled_share, has_doubled_letters
+from gatemesh_agent.gates.doubles import (
+    PIECE,
+    doubled_groups,
+    doubled_share,
+    has_doubled_letters,
+    pieces_of,
+)
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_common.messages import Outcome, Reason
 
@@ -62,3 +70,9 @@ def test_a_short_passage_of_nothing_but_doubles(asking: Asking, judge: Judge) ->
     assert judgement.span.char_end <= len(good) + 128
     few = "It was very very cold, and so so late that that no one had had any more time to to go."
     assert judge(good + few, asking()).outcome is Outcome.PASSED
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=80))
+def test_plain_text_is_cut_as_the_pattern_cuts_it(text: str) -> None:
+    """Splitting is only a faster way."""
+    assert pieces_of(text) == PIECE.findall(text)

@@ -3,10 +3,20 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.languages import LITTLE_WORDS, OWNERS, by_language, little_words
+from gatemesh_agent.gates.languages import (
+    LITTLE_WORDS,
+    OWNERS,
+    QUOTED,
+    WORD,
+    by_language,
+    little_words,
+    unquoted,
+)
 from gatemesh_common.messages import Outcome, Reason
 
 GERMAN = (
@@ -74,3 +84,11 @@ def test_one_foreign_word_over_and_over(asking: Asking, judge: Judge) -> None:
     nouns = ("Hefe", "Mehl", "Salz", "Wasser", "Milch", "Butter", "Zucker", "Ei", "Nuss", "Mohn")
     text = GERMAN + ", ".join(f"{noun} y {number}" for number, noun in enumerate(nouns)) + "."
     assert judge(text, asking("Warum geht mein Teig nicht auf?")).outcome is Outcome.PASSED
+
+
+@given(st.lists(st.sampled_from(["The", "und", "don't", " ", "_", "0", "'", '"', "`", "-", "é"])))
+def test_plain_text_is_read_as_the_patterns_read_it(parts: list[str]) -> None:
+    """Tables and quick looks are only a faster way."""
+    text = " ".join(parts) + "".join(parts)
+    assert little_words(text) == [word for word in WORD.findall(text.lower()) if word in OWNERS]
+    assert unquoted(text) == QUOTED.sub(" ", text)

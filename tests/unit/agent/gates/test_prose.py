@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from itertools import cycle, islice
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.prose import is_running, same
+from gatemesh_agent.gates.prose import SAME_SHARE, UNIT, is_known, is_running, units_of
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -52,5 +55,19 @@ def test_code_and_poems_are_no_prose(asking: Asking, judge: Judge) -> None:
 def test_same_share() -> None:
     """Three of four words make two sentences the same, two do not."""
     base = frozenset("abcd")
-    assert same(base, frozenset("abcx"))
-    assert not same(base, frozenset("abxy"))
+    assert is_known(base, [frozenset("abcx")])
+    assert not is_known(base, [frozenset("abxy")])
+
+
+@given(st.frozensets(st.sampled_from("abcdefgh")), st.frozensets(st.sampled_from("abcdefgh")))
+def test_the_longer_sentence_decides(units: frozenset[str], earlier: frozenset[str]) -> None:
+    """The quick look at lengths rules out only what cannot be the same."""
+    shared = len(units & earlier)
+    expected = shared >= SAME_SHARE * max(len(units), len(earlier))
+    assert is_known(units, [earlier]) == expected
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=80))
+def test_plain_words_are_those_of_the_pattern(text: str) -> None:
+    """The table is only a faster way."""
+    assert units_of(text) == frozenset(UNIT.findall(text.lower()))

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding, Judgement
 from gatemesh_agent.gates.repetition import (
+    DIGITS,
     LATE_START,
     LIMIT_CHARS,
     NEEDLE,
     LoopLimits,
     PeriodTracker,
     Repetition,
+    may_hold_digits,
 )
 from gatemesh_agent.gates.units import UnitKind
 from gatemesh_agent.gates.window import BLOCK
@@ -208,3 +210,17 @@ def test_padding_of_cells(asking: Asking, judge: Judge) -> None:
     assert judge("| Name | Use |\n|---|---|\n" + row, asking()).outcome is Outcome.PASSED
     flood = judge("The name is" + " " * 140 + "and", asking(), "length")
     assert flood.reason is Reason.REPETITION
+
+
+@given(st.text(max_size=BLOCK))
+def test_a_block_without_digits_is_told_at_a_glance(block: str) -> None:
+    """What the glance lets pass, the pattern would not change."""
+    if not may_hold_digits(block):
+        assert DIGITS.sub("0", block) == block
+
+
+def test_digits_are_seen_at_a_glance() -> None:
+    """Digits of other scripts too."""
+    assert may_hold_digits("row 7")
+    assert may_hold_digits("\u0667")
+    assert not may_hold_digits("plain words")

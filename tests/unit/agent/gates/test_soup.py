@@ -4,13 +4,19 @@ import random
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.soup import (
     BLOB_LIMIT,
     GLUED_LIMIT,
+    LONG_WORD,
+    LONG_WORDS_LIMIT,
     LOOSE_BLOB_LIMIT,
+    are_words,
+    has_word_beyond,
     is_glued_prose,
     is_newly_unbroken,
 )
@@ -180,3 +186,19 @@ def test_a_word_is_looked_at_once_when_it_grows_too_long() -> None:
         window = TextWindow()
         text = "ab " * lead + "x" * 400
         assert sum(is_newly_unbroken(window) for _ in window.blocks(text)) == 1
+
+
+@given(
+    st.lists(st.sampled_from(["a", "bcd", " ", "\n", "\t", "\u3000", "x" * 5])), st.integers(1, 9)
+)
+def test_the_longest_word(parts: list[str], limit: int) -> None:
+    """Looking from blank to blank finds what splitting finds."""
+    text = "".join(parts)
+    assert has_word_beyond(limit, text) == (max(map(len, text.split()), default=0) > limit)
+
+
+@given(st.lists(st.sampled_from(["word", "9", "it", "x-y", "über", "..."])))
+def test_a_quick_look_at_words_never_says_more_than_the_pattern(tokens: list[str]) -> None:
+    """What it calls words has more long ones than a soup may have."""
+    if are_words(tokens):
+        assert len(LONG_WORD.findall(" ".join(tokens))) > LONG_WORDS_LIMIT * len(tokens)
