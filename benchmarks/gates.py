@@ -11,53 +11,17 @@ import argparse
 import json
 import random
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gatemesh_agent.gates.chain import GateChain
-from gatemesh_agent.gates.context import context_of
-from gatemesh_agent.gates.steps import TokenStep
-
 # Run as a script, only this folder is on the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.cosines import cosines_of
-from benchmarks.gate_cases import failures_of, judge_file, score_cases
+from benchmarks.gate_cases import judge_file, score_cases
 from benchmarks.gate_corpus import measure_corpus
+from benchmarks.gate_cost import measure_cost
 from benchmarks.gate_inputs import InputError
-
-COST_MARKS = (100, 1_000, 10_000, 30_000)
-
-
-def measure_cost(rng: random.Random) -> dict[str, float]:
-    """Return microseconds per token of L1 to L3 with 20 log probabilities, token by token."""
-    steps = [synthetic_step(rng) for _ in range(COST_MARKS[-1])]
-    chain = GateChain(context_of({"messages": [{"role": "user", "content": "Tell me a story."}]}))
-    found: dict[str, float] = {}
-    done = 0
-    for mark in COST_MARKS:
-        began = time.perf_counter()
-        for step in steps[done:mark]:
-            chain.feed_text(step.text)
-            chain.feed_steps((step,))
-        spent = time.perf_counter() - began
-        found[f"{done + 1}-{mark}"] = round(spent / (mark - done) * 1e6, 2)
-        done = mark
-    failures = failures_of(chain.finish(None))
-    if failures:
-        raise InputError(
-            f"the synthetic text failed ({failures[0].reason}); the cost means nothing"
-        )
-    return found
-
-
-def synthetic_step(rng: random.Random) -> TokenStep:
-    """Return one step of about four characters with 20 candidates."""
-    letters = "".join(rng.choices("etaoinshrdlucmfwypvbgk", k=rng.randint(1, 6)))
-    text = rng.choice(("", " ", " ", " ")) + letters + rng.choice(("", "", "", "", "", ".", ","))
-    first = -rng.random() * 0.5
-    return TokenStep(text, first, (first, *(-2.0 - rank / 2 for rank in range(19))))
 
 
 def print_cases(fields: Mapping[str, Any]) -> None:
