@@ -65,7 +65,7 @@ def doubled_words(window: TextWindow, context: RequestContext) -> Finding | None
 
 def pieces_of(text: str) -> list[str]:
     """Return the words of a text, and the characters of scripts without blanks."""
-    if text.isascii() and ODD_BLANK.search(text) is None:
+    if text.isascii() and (text.isprintable() or ODD_BLANK.search(text) is None):
         return text.split()
     return PIECE.findall(text)
 

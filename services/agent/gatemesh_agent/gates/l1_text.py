@@ -43,6 +43,7 @@ class TextGate:
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
+        self._hot = context.hot
         self._window = TextWindow()
         self._document = Document(context)
         self._repetition = Repetition(context)
@@ -107,12 +108,12 @@ class TextGate:
         if not self._visible:
             self._visible = not is_empty(window.last(64))
         finding = self._repetition.scan(window)
-        if finding is None and not self._context.hot:
+        if finding is None and not self._hot:
             finding = self._characters.scan(window) or self._markers.scan(window)
         if finding is None and window.end:
             if window.at_checkpoint:
                 return self._passage(last=False)
-            if not self._context.hot:
+            if not self._hot:
                 return self._hurried()
         return finding
 

@@ -148,11 +148,9 @@ class DistributionGate:
         if excess is not None:
             return self._too_wide(excess, ahead=1)
         proven = self._choice(found)
-        if proven is not None:
+        if proven is not None or top < LOCKED_TOP:
+            self._locked = 0
             return proven
-        if top < LOCKED_TOP:
-            self._locked, self._locked_text = 0, ""
-            return None
         return self._collapse(text)
 
     def _pass_on(self, step: TokenStep) -> None:
@@ -212,6 +210,8 @@ class DistributionGate:
 
     def _collapse(self, text: str) -> Judgement | None:
         """Rule d: certainty over a long run while the text repeats beyond what was asked."""
+        if not self._locked:
+            self._locked_text = ""
         self._locked += 1
         self._locked_text = self._locked_text[-LOCKED_CHARS:] + text
         if self._locked < LOCKED_STEPS or self._locked % LOCKED_LOOK_STEPS:

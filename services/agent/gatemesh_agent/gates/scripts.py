@@ -281,8 +281,8 @@ def is_plain(prompt: str) -> bool:
 def unfinished(text: str) -> int:
     """Return how many characters at the end belong to a word that may go on."""
     count = 0
-    while count < min(len(text), LONGEST_WORD) and not text[-1 - count].isspace():
-        if text[-1 - count].isascii() and not text[-1 - count].isalnum():
+    for sign in reversed(text[-LONGEST_WORD:]):
+        if sign.isspace() or (sign.isascii() and not sign.isalnum()):
             break
         count += 1
     return count if count < LONGEST_WORD else 0

@@ -310,6 +310,8 @@ def is_odd_hex(run: "regex.Match[str]") -> bool:
 
 def is_newly_unbroken(window: TextWindow) -> bool:
     """Return True at the one block with which a word of letters and digits grows too long."""
+    if " " in window.block:
+        return False
     text = window.last(UNBROKEN[1])
     length = len(text) - 1 - max(text.rfind(" "), text.rfind("\n"))
     return UNBROKEN[0] <= length < UNBROKEN[1] and text[-length:].isascii()
