@@ -4,6 +4,7 @@ from typing import Any
 
 from gatemesh_common.gates import TokenStep as TokenStep  # noqa: PLC0414
 
+FIGURES = frozenset({float, int, type(None)})
 LOST = "\ufffd"
 
 ID_MARK = "token_id:"
@@ -49,17 +50,32 @@ def is_figure(value: object) -> bool:
 
 def chat_step(entry: dict[str, Any]) -> TokenStep:
     """Read one entry of a chat choice."""
-    top = entry.get("top_logprobs")
-    listed = top if isinstance(top, list) else ()
-    figures = [candidate.get("logprob") for candidate in listed if isinstance(candidate, dict)]
     token = entry.get("token", "")
     token_id = id_of(token)
     return TokenStep(
         str(token) if token_id is None else text_of_bytes(entry.get("bytes")),
         entry["logprob"],
-        tuple([value for value in figures if is_figure(value)]),
+        chat_figures(entry.get("top_logprobs")),
         token_id=token_id,
     )
+
+
+def chat_figures(top: object) -> tuple[float | None, ...]:
+    """Return the figures of the candidates; what cannot be read is left out."""
+    if not isinstance(top, list):
+        return ()
+    try:
+        figures = tuple([candidate["logprob"] for candidate in top])
+    except (TypeError, KeyError):
+        figures = tuple([each.get("logprob") for each in top if isinstance(each, dict)])
+    return only_figures(figures)
+
+
+def only_figures(values: tuple[Any, ...]) -> tuple[float | None, ...]:
+    """Return the values that are JSON numbers or null; nearly always all of them are."""
+    if FIGURES.issuperset(map(type, values)):
+        return values
+    return tuple([value for value in values if is_figure(value)])
 
 
 def steps_of_completion(
@@ -111,6 +127,5 @@ def completion_step(text: object, logprob: Any, top: object, top_k: int | None) 
     if not isinstance(top, dict):
         return TokenStep(shown, logprob, token_id=token_id)
     whole = top_k is None or len(top) >= top_k
-    complete = whole and not any(LOST in key or not key for key in top)
-    figures = tuple(value for value in top.values() if is_figure(value))
-    return TokenStep(shown, logprob, figures, complete, token_id)
+    complete = whole and "" not in top and LOST not in "".join(top)
+    return TokenStep(shown, logprob, only_figures(tuple(top.values())), complete, token_id)

@@ -99,3 +99,10 @@ def test_what_is_no_id_is_text(token: object) -> None:
     written = f"token_id:{token}"
     [step] = steps_of_chat({"content": [{"token": written, "logprob": -1.0}]})
     assert step.token_id is None or step.token_id == int(str(token))
+
+
+def test_candidates_that_cannot_be_read_are_left_out() -> None:
+    """One odd candidate takes nothing from the others; one without a figure counts as null."""
+    top = [{"logprob": -0.5}, {"token": "b"}, 7, {"logprob": "low"}, {"logprob": -2}]
+    entry = {"token": "a", "logprob": -0.5, "top_logprobs": top}
+    assert steps_of_chat({"content": [entry]}) == (TokenStep("a", -0.5, (-0.5, None, -2)),)
