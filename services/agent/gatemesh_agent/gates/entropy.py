@@ -66,8 +66,11 @@ def without_nulls(step: TokenStep) -> TokenStep:
     return step._replace(top_logprobs=tuple([v for v in step.top_logprobs if v is not None]))
 
 
-def measure(step: TokenStep) -> Measure:
-    """Measure one step whose figures are numbers."""
+def measure(step: TokenStep, *, drawn: bool = True) -> Measure:
+    """Measure one step whose figures are numbers.
+
+    Where nothing was drawn the variance, which only fair draws are held against, is left at 0.
+    """
     chosen = step.chosen_logprob
     ranks = known_ranks(step)
     if chosen is None or len(ranks) < 2:  # noqa: PLR2004
@@ -79,7 +82,6 @@ def measure(step: TokenStep) -> Measure:
     products = list(map(mul, shares, weighty))
     mass = sum(shares, 0.0)
     entropy = 0.0 - sum(products, 0.0)
-    square = sum(map(mul, products, weighty), 0.0)
     tail = 1.0 - mass if mass < 1.0 else 0.0
     if not step.complete and tail > 0.0:
         # One lost token may hold the whole tail.
@@ -89,7 +91,9 @@ def measure(step: TokenStep) -> Measure:
     clip = -last
     mean = entropy + tail * clip
     surprisal = clip if clip < -chosen else -chosen
-    variance = square + tail * clip * clip - mean * mean
+    variance = 0.0
+    if drawn:
+        variance = sum(map(mul, products, weighty), 0.0) + tail * clip * clip - mean * mean
     best = ranks[0]
     return measure_of(
         (

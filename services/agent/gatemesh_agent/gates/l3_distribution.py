@@ -124,7 +124,7 @@ class DistributionGate:
         if is_positive(step):
             self._foreign = True
             return None
-        found = measure(step)
+        found = measure(step, drawn=self._drawn_fairly)
         if found.mass > MASS_LIMIT:
             self._foreign = True
             return None
@@ -156,7 +156,7 @@ class DistributionGate:
     def _pass_on(self, step: TokenStep) -> None:
         """Measure for the follower alone: here nothing is left to be proven."""
         if self._follower is not None and not self._foreign and not not_a_number(step):
-            self._follower(step, measure(step))
+            self._follower(step, measure(step, drawn=False))
 
     def _flatness(self, found: Measure) -> Judgement | None:
         """Rule b: no token is likely, several steps in a row."""

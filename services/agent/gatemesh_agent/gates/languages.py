@@ -69,9 +69,9 @@ class Languages:
         asked = by_language(little_words(context.prompt))
         self._asked_in_english = asked[OFTEN_FOREIGN] > 1
         self._wanted = {language for language, hits in asked.items() if hits}
+        self._calm = self._wanted | {OFTEN_FOREIGN}
+        """Languages whose words are no fault in any answer."""
         self._off = context.hot or context.asks(Topic.LANGUAGES)
-        self._main: str | None = None
-        """Language of what came before the latest parts."""
         self._before: Counter[str] = Counter()
         """Little words before the latest parts, by language."""
         self._parts: deque[list[str]] = deque()
@@ -86,19 +86,19 @@ class Languages:
         self._parts.append(little_words(unquoted(part)))
         if len(self._parts) > PASSAGE_PARTS:
             self._before.update([OWNERS[word] for word in self._parts.popleft()])
-            self._main = main_language(self._before)
         return self._switched(start, window.end)
 
     def _switched(self, start: int, end: int) -> Finding | None:
-        main = self._main
+        recent = list(chain.from_iterable(self._parts))
+        foreign = [word for word in recent if OWNERS[word] not in self._calm]
+        if len(recent) < PASSAGE_HITS or len(foreign) < PASSAGE_SHARE * len(recent):
+            return None
+        main = main_language(self._before)
         if main is None or (main == OFTEN_FOREIGN and not self._asked_in_english):
             # Half-translated manuals begin in English and go on in what was asked for.
             return None
-        recent = list(chain.from_iterable(self._parts))
-        if len(recent) < PASSAGE_HITS or {OWNERS[word] for word in recent} == {main}:
-            return None
         other, found = by_language(recent).most_common(1)[0]
-        if other in (main, OFTEN_FOREIGN) or other in self._wanted:
+        if other == main or other in self._calm:
             return None
         distinct = sum(OWNERS[word] == other for word in set(recent))
         if distinct < DISTINCT_WORDS or found < PASSAGE_SHARE * len(recent):

@@ -124,3 +124,10 @@ def test_a_rank_that_weighs_nothing_is_left_out_of_the_sums() -> None:
     without = measure(TokenStep("x", -0.5, (-0.5, -1.0)))
     assert (with_clamp.mass, with_clamp.top) == (without.mass, without.top)
     assert with_clamp.clip == pytest.approx(9999.0)
+
+
+@given(LOGITS, st.integers(2, 20))
+def test_without_a_draw_only_the_variance_is_missing(logits: list[float], k: int) -> None:
+    """Greedy answers are spared a sum that no rule of theirs reads."""
+    step = report(logprobs_of(logits), 0, min(k, len(logits)))
+    assert measure(step, drawn=False) == measure(step)._replace(variance=0.0)
