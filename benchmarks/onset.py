@@ -200,7 +200,12 @@ def least_tokens(kind: str) -> int:
 
 def cuts(text: str, rng: random.Random) -> list[int]:
     """Return random sizes of pieces that make up a text."""
-    return [rng.randint(1, LARGEST_PIECE) for _ in range(len(text))]
+    sizes: list[int] = []
+    left = len(text)
+    while left > 0:
+        sizes.append(rng.randint(1, LARGEST_PIECE))
+        left -= sizes[-1]
+    return sizes
 
 
 def spread(tokens: Sequence[float]) -> dict[str, float]:
