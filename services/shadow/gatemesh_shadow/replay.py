@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 from gatemesh_common.gates import CUT_BY_LIMIT
 from gatemesh_common.messages import ShadowSample
@@ -47,6 +47,10 @@ class PromptScores:
 
     chosen: tuple[float, ...]
     favourite: tuple[float, ...]
+    pieces: tuple[str, ...] = ()
+    """Texts of the answer's tokens; empty ones where the engine does not tell them."""
+    favourites: tuple[str, ...] = ()
+    """Texts of the likeliest tokens."""
 
 
 def prompt_ids(request: Mapping[str, Any]) -> list[int] | None:
@@ -172,15 +176,32 @@ def read_scores(body: Mapping[str, Any], answer_ids: Sequence[int]) -> PromptSco
     entries = (choice.get("prompt_logprobs") or [])[-len(answer_ids) :]
     if len(entries) != len(answer_ids):
         raise ReplicaBrokenError("no prompt_logprobs in the answer")
-    chosen, favourite = [], []
-    for token_id, entry in zip(answer_ids, entries, strict=True):
-        figures = [float(one["logprob"]) for one in entry.values() if one["logprob"] is not None]
-        named = (entry.get(str(token_id)) or {}).get("logprob")
-        if named is None or not figures or not isfinite(named):
-            raise ReplicaBrokenError("a log probability is no number")
-        chosen.append(float(named))
-        favourite.append(max(figures))
-    return PromptScores(tuple(chosen), tuple(favourite))
+    read = [_scored(token_id, entry) for token_id, entry in zip(answer_ids, entries, strict=True)]
+    chosen, best = [one for one, _ in read], [one for _, one in read]
+    return PromptScores(
+        tuple(one.nats for one in chosen),
+        tuple(one.nats for one in best),
+        tuple(one.text for one in chosen),
+        tuple(one.text for one in best),
+    )
+
+
+class _Scored(NamedTuple):
+    nats: float
+    text: str
+
+
+def _scored(token_id: int, entry: Mapping[str, Any]) -> tuple[_Scored, _Scored]:
+    """The given token and the likeliest one of an entry."""
+    told = {
+        name: _Scored(float(one["logprob"]), one.get("decoded_token") or "")
+        for name, one in entry.items()
+        if one["logprob"] is not None
+    }
+    named = told.get(str(token_id))
+    if named is None or not isfinite(named.nats):
+        raise ReplicaBrokenError("a log probability is no number")
+    return named, max(told.values(), key=lambda one: one.nats)
 
 
 def second_body(path: str, request: Mapping[str, Any], most_tokens: int) -> Body:

@@ -30,6 +30,7 @@ from gatemesh_shadow.scores import (
     judge_figures,
 )
 from gatemesh_shadow.sequential import BOUND, Drift, DriftWatch
+from gatemesh_shadow.spelling import spelt_otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ class ReplicaScore:
         scores = await self.replicas.scores(judge, question, prompt, answer)
         is_greedy = sample.decoding is Decoding.GREEDY
         if not sample.token_ids:
-            return guessed_figures(scores.chosen, scores.favourite, greedy=is_greedy)
+            spelling = spelt_otherwise(scores.pieces, scores.favourites)
+            return guessed_figures(scores.chosen, scores.favourite, spelling, greedy=is_greedy)
         own = sample.logprobs
         if own is not None and not own_is_comparable(self.own_logprobs, sample.request):
             own = None

@@ -128,6 +128,17 @@ def test_read_scores() -> None:
     assert (scores.chosen, scores.favourite) == ((-3.0,), (-0.1,))
 
 
+def test_read_the_texts_of_tokens() -> None:
+    """Of the given one and of the favourite; they show what is a matter of spelling."""
+    entry = {
+        "2": {"logprob": -3.0, "decoded_token": " c"},
+        "7": {"logprob": -0.1, "decoded_token": " cat"},
+    }
+    scores = read_scores({"choices": [{"prompt_logprobs": [None, entry]}]}, [2])
+    assert (scores.pieces, scores.favourites) == ((" c",), (" cat",))
+    assert (scores.chosen, scores.favourite) == ((-3.0,), (-0.1,))
+
+
 @pytest.mark.parametrize(
     "body",
     [
