@@ -102,6 +102,11 @@ class Composed:
         command = ("exec", "-T", "postgres", "sh", "-c", words, "psql", *options)
         return self.compose(*command, stdin=query).splitlines()
 
+    def is_healthy(self) -> bool:
+        """Tell whether every lasting container is healthy."""
+        found = self.containers()
+        return all(found[name]["Health"] == "healthy" for name in LASTING)
+
     def is_settled(self) -> bool:
         """Tell whether every engine serves and nothing is open."""
         [row] = self.psql(
@@ -142,13 +147,16 @@ class Composed:
         url = f"http://127.0.0.1:{self.agent_port}/v1/chat/completions"
         return call(url, body, headers or {})
 
-    def spoil(self, engine: str, fault: str) -> None:
-        """Make an engine emit a fault with every answer, until its end."""
-        port = 8000 + ENGINES.index(engine)
+    def spoil(self, engine: str, fault: str, requests: int | None = None) -> None:
+        """Make an engine emit a fault with so many answers, or with every one until its end."""
+        port, order = (
+            8000 + ENGINES.index(engine),
+            json.dumps({"fault": fault, "requests": requests}),
+        )
         self.python(
             "engines",
             "import urllib.request as r; r.urlopen(r.Request("
-            f"'http://127.0.0.1:{port}/sim/fault', b'{json.dumps({'fault': fault})}',"
+            f"'http://127.0.0.1:{port}/sim/fault', b'{order}',"
             " {'Content-Type': 'application/json'}))",
         )
 
