@@ -83,6 +83,7 @@ NAMED = regex.compile(
 """What the text calls a blob that it means to show."""
 NAME_REACH = 40
 CHANGE = regex.compile("[A-Z](?=[a-z0-9])|[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])")
+BLOB_SIGNS = re.compile(rf"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{HEX_LIMIT + 1}}}")
 BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])[A-Za-z0-9+/=_-]" f"{{{BLOB_LIMIT},}}")
 CLASSES = tuple(map(regex.compile, ("[A-Z]", "[a-z]", "[0-9]")))
 
@@ -254,7 +255,7 @@ def is_glued_prose(run: str) -> bool:
 def encoded_blob(window: TextWindow, context: RequestContext, *, last: bool) -> Finding | None:
     """Find a long encoded blob in an answer that nobody asked to be encoded."""
     text = window.last(BLOB_PASSAGE)
-    if window.in_fence or not has_word_beyond(HEX_LIMIT, text):
+    if window.in_fence or not may_hold_blob(text):
         return None
     run, limit = blob_in(text, last=last)
     if run is None or is_part_of_more(text, run.start()):
@@ -290,14 +291,14 @@ def is_part_of_more(text: str, at: int) -> bool:
     return bool(QUOTING.intersection(inside))
 
 
-def has_word_beyond(limit: int, text: str) -> bool:
-    """Return True where more than so many characters stand without a blank."""
+def may_hold_blob(text: str) -> bool:
+    """Return True where more signs of a blob stand in a row than the least limit allows."""
     at = 0
-    while len(text) - at > limit:
+    while len(text) - at > HEX_LIMIT:
         # The last blank that is near enough: what lies before it is short.
-        at = text.rfind(" ", at, at + limit + 1) + 1
+        at = text.rfind(" ", at, at + HEX_LIMIT + 1) + 1
         if not at:
-            return max(map(len, text.split()), default=0) > limit
+            return BLOB_SIGNS.search(text) is not None
     return False
 
 

@@ -12,13 +12,14 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.soup import (
     BLOB_LIMIT,
     GLUED_LIMIT,
+    HEX_LIMIT,
     LONG_WORD,
     LONG_WORDS_LIMIT,
     LOOSE_BLOB_LIMIT,
     are_words,
-    has_word_beyond,
     is_glued_prose,
     is_newly_unbroken,
+    may_hold_blob,
 )
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Outcome, Reason
@@ -188,13 +189,12 @@ def test_a_word_is_looked_at_once_when_it_grows_too_long() -> None:
         assert sum(is_newly_unbroken(window) for _ in window.blocks(text)) == 1
 
 
-@given(
-    st.lists(st.sampled_from(["a", "bcd", " ", "\n", "\t", "\u3000", "x" * 5])), st.integers(1, 9)
-)
-def test_the_longest_word(parts: list[str], limit: int) -> None:
-    """Looking from blank to blank finds what splitting finds."""
+@given(st.lists(st.sampled_from(["a" * 40, "B7+/=_-" * 8, " ", "\n", "。", "x" * 73])))
+def test_a_blob_needs_so_many_signs_in_a_row(parts: list[str]) -> None:
+    """Looking from blank to blank finds what cutting at every other sign finds."""
     text = "".join(parts)
-    assert has_word_beyond(limit, text) == (max(map(len, text.split()), default=0) > limit)
+    longest = max(map(len, text.replace("。", " ").split()), default=0)
+    assert may_hold_blob(text) == (longest > HEX_LIMIT)
 
 
 @given(st.lists(st.sampled_from(["word", "9", "it", "x-y", "über", "..."])))
