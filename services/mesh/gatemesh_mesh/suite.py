@@ -75,11 +75,15 @@ def _passes(check: Check, repository: Path, console: Console) -> bool:
 
 
 def pytest_arguments(repository: Path, arguments: Sequence[str], *, fast: bool) -> list[str]:
-    """Return the command line of the test run; paths in `arguments` win over `fast`."""
+    """Return the command line of the test run; paths in `arguments` win over `fast`.
+
+    Without arguments two processes run the tests, one of them all that need the machine.
+    """
     named = any((repository / part.split("::")[0]).exists() for part in arguments)
     folders = [name for name in FAST_FOLDERS if (repository / name).is_dir()]
     return [
         *(sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}"),
+        *(() if arguments else ("--numprocesses=2", "--dist=loadgroup")),
         *(folders if fast and not named else ()),
         *arguments,
     ]

@@ -44,11 +44,13 @@ def test_a_failed_check_is_shown_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
-    """Named paths win, options do not."""
+    """Named paths win, options do not; who says nothing gets two processes."""
     for name in ("unit", "contract", "integration"):
         (tmp_path / "tests" / name).mkdir(parents=True)
     head = [sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}"]
-    assert pytest_arguments(tmp_path, [], fast=False) == head
+    both = [*head, "--numprocesses=2", "--dist=loadgroup"]
+    assert pytest_arguments(tmp_path, [], fast=False) == both
+    assert pytest_arguments(tmp_path, [], fast=True) == [*both, "tests/unit", "tests/contract"]
     assert pytest_arguments(tmp_path, ["-x"], fast=True) == [
         *head, "tests/unit", "tests/contract", "-x",
     ]  # fmt: skip
