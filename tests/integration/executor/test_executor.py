@@ -356,7 +356,7 @@ async def test_a_platform_that_is_away_fails_the_command_at_its_expiry(
 ) -> None:
     """The manager is told; until then the executor goes on trying."""
     executor.start()
-    soon = datetime.now(UTC) + timedelta(seconds=3)
+    soon = datetime.now(UTC) + timedelta(seconds=10)
     command = await manager.order(RestartInstance, life_id="1@1", expires_at=soon)
     report = await manager.report_of(command)
     assert report.outcome is ReportOutcome.FAILED

@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gatemesh_executor import health as module
 from gatemesh_executor.health import Health, HttpHealth
 
 pytestmark = pytest.mark.integration
@@ -40,7 +39,7 @@ async def test_only_200_is_ready(status: int, found: Health) -> None:
 
 async def test_a_hanging_engine_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds its connection and answers nothing."""
-    monkeypatch.setattr(module, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(HttpHealth, "deadline_s", 0.2)
     async with engine(200, delay_s=1.0) as base_url, HttpHealth() as health:
         assert await health.look(base_url) is Health.NOT_READY
 
