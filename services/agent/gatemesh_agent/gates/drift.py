@@ -118,7 +118,8 @@ class LifeDrift:
         self._pool = pool
         self._prompts: OrderedDict[str, None] = OrderedDict()
         self._sums: dict[Chart, float] = {}
-        self._tripped: set[Chart] = set()
+        self._tripped: dict[Chart, None] = {}
+        """In the order in which they tripped, so that of equals always the same one is told."""
         self.answers = 0
         self.seen_at = 0
         self.leans: dict[Metric, float] = {}
@@ -163,9 +164,9 @@ class LifeDrift:
             level = max(self._sums.get(chart, 0.0) + score - allowance, 0.0)
             self._sums[chart] = min(level, CAP * limit)
             if level > limit:
-                self._tripped.add(chart)
+                self._tripped.setdefault(chart)
             elif level < CALM * limit:
-                self._tripped.discard(chart)
+                self._tripped.pop(chart, None)
 
     def _lean(self, scores: Mapping[Metric, Score]) -> Lean | None:
         leaning = [
