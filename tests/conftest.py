@@ -37,6 +37,8 @@ DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
 UNIT_TESTS = Path(__file__).parent / "unit"
 
 
+# Before the plugin that reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what starts processes one after the other; skip the real engine's tests where it is not.
 
