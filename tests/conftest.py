@@ -34,19 +34,8 @@ MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"
 DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
 
 
-UNIT_TESTS = Path(__file__).parent / "unit"
-
-
-# Before the plugin that reads the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what starts processes one after the other; skip the real engine's tests where it is not.
-
-    The reason for the latter is what `./mesh test` found when it installed the engine.
-    """
-    for item in items:
-        if UNIT_TESTS not in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("machine"))
+    """Skip the real engine's tests, with the reason, where `./mesh test` could not install it."""
     reason = os.environ.get(REAL_ENGINE_VARIABLE)
     for item in items if reason else ():
         if item.get_closest_marker("real_engine"):

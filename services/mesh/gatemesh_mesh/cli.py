@@ -144,8 +144,8 @@ def check_and_test(
     facts = real_engine_facts(console, wanted=real and not fast)
     if compose:
         facts[suite.COMPOSE_VARIABLE] = "1"
-    command = suite.pytest_arguments(REPOSITORY, context.args, fast=fast)
-    raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, facts))
+    commands = suite.pytest_commands(REPOSITORY, context.args, fast=fast)
+    raise typer.Exit(suite.run_tests(commands, REPOSITORY, failed, facts, console))
 
 
 def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:

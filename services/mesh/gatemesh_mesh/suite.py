@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 
@@ -25,7 +28,8 @@ SLOWEST_SHOWN = 25
 """Tests whose time is shown at the end."""
 
 SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
-FAST_FOLDERS = ("tests/unit", "tests/contract")
+UNIT_FOLDER = "tests/unit"
+FAST_FOLDERS = (UNIT_FOLDER, "tests/contract")
 
 
 @dataclass(frozen=True)
@@ -74,27 +78,73 @@ def _passes(check: Check, repository: Path, console: Console) -> bool:
     return False
 
 
-def pytest_arguments(repository: Path, arguments: Sequence[str], *, fast: bool) -> list[str]:
-    """Return the command line of the test run; paths in `arguments` win over `fast`.
+def pytest_commands(
+    repository: Path, arguments: Sequence[str], *, fast: bool
+) -> list[tuple[str, ...]]:
+    """Return the command lines of the test run, which go side by side; the last one is shown.
 
-    Without arguments two processes run the tests, one of them all that need the machine.
+    Without arguments the unit tests run beside those that need the machine. Paths in `arguments`
+    win over `fast`.
     """
+    pytest = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
+    if not arguments and not fast:
+        return [(*pytest, UNIT_FOLDER), (*pytest, f"--ignore={UNIT_FOLDER}")]
     named = any((repository / part.split("::")[0]).exists() for part in arguments)
     folders = [name for name in FAST_FOLDERS if (repository / name).is_dir()]
-    return [
-        *(sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}"),
-        *(() if arguments else ("--numprocesses=2", "--dist=loadgroup")),
-        *(folders if fast and not named else ()),
-        *arguments,
-    ]
+    return [(*pytest, *(folders if fast and not named else ()), *arguments)]
 
 
 def run_tests(
-    command: Sequence[str], repository: Path, failed: Sequence[str], facts: Mapping[str, str]
+    commands: Sequence[Sequence[str]],
+    repository: Path,
+    failed: Sequence[str],
+    facts: Mapping[str, str],
+    console: Console,
 ) -> int:
     """Run pytest to its end and return the exit code of the whole suite."""
     environment = {**os.environ, **facts}
     if failed:
         environment[FAILED_CHECKS_VARIABLE] = ", ".join(failed)
-    result = subprocess.run(command, cwd=repository, env=environment, check=False)
-    return result.returncode or (1 if failed else 0)
+    with ExitStack() as stack:
+        beside = [
+            stack.enter_context(_Beside(command, repository, environment))
+            for command in commands[:-1]
+        ]
+        shown = subprocess.run(commands[-1], cwd=repository, env=environment, check=False)
+        codes = [*(one.show(console) for one in beside), shown.returncode]
+    return next((code for code in codes if code), 1 if failed else 0)
+
+
+class _Beside:
+    """A command whose output is kept until somebody wants to see it."""
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> None:
+        self._command = command
+        self._folder = folder
+        self._environment = environment
+
+    def __enter__(self) -> Self:
+        self._output = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            self._command,
+            cwd=self._folder,
+            env=self._environment,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._output.close()
+
+    def show(self, console: Console) -> int:
+        """Wait for the end, show all of the output, and return the exit code."""
+        code = self._process.wait()
+        self._output.seek(0)
+        text = self._output.read().decode(errors="replace").rstrip()
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return code

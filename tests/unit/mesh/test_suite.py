@@ -10,7 +10,7 @@ from rich.console import Console
 from gatemesh_mesh.suite import (
     SLOWEST_SHOWN,
     Check,
-    pytest_arguments,
+    pytest_commands,
     run_checks,
     run_tests,
     static_checks,
@@ -44,25 +44,39 @@ def test_a_failed_check_is_shown_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
-    """Named paths win, options do not; who says nothing gets two processes."""
+    """Named paths win, options do not; who says nothing gets unit tests beside all others."""
     for name in ("unit", "contract", "integration"):
         (tmp_path / "tests" / name).mkdir(parents=True)
-    head = [sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}"]
-    both = [*head, "--numprocesses=2", "--dist=loadgroup"]
-    assert pytest_arguments(tmp_path, [], fast=False) == both
-    assert pytest_arguments(tmp_path, [], fast=True) == [*both, "tests/unit", "tests/contract"]
-    assert pytest_arguments(tmp_path, ["-x"], fast=True) == [
-        *head, "tests/unit", "tests/contract", "-x",
+    head = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
+    assert pytest_commands(tmp_path, [], fast=False) == [
+        (*head, "tests/unit"), (*head, "--ignore=tests/unit"),
     ]  # fmt: skip
+    assert pytest_commands(tmp_path, ["-x"], fast=True) == [
+        (*head, "tests/unit", "tests/contract", "-x")
+    ]
     named = ["tests/integration::x"]
-    assert pytest_arguments(tmp_path, named, fast=True) == [*head, *named]
+    assert pytest_commands(tmp_path, named, fast=True) == [(*head, *named)]
+    assert pytest_commands(tmp_path, ["-x"], fast=False) == [(*head, "-x")]
 
 
 @pytest.mark.parametrize(
-    ("code", "failed", "expected"), [(0, [], 0), (0, ["mypy"], 1), (5, [], 5), (2, ["mypy"], 2)]
+    ("codes", "failed", "expected"),
+    [
+        ([0], [], 0),
+        ([0], ["mypy"], 1),
+        ([5], [], 5),
+        ([2], ["mypy"], 2),
+        ([1, 0], [], 1),
+        ([0, 5], [], 5),
+        ([0, 0], ["mypy"], 1),
+    ],
 )
 def test_the_exit_code_is_honest(
-    tmp_path: Path, code: int, failed: list[str], expected: int
+    tmp_path: Path, codes: list[int], failed: list[str], expected: int
 ) -> None:
-    """Passing tests do not hide a failed check."""
-    assert run_tests((*EXIT, str(code)), tmp_path, failed, {}) == expected
+    """Passing tests do not hide a failed check, nor a run that went beside them."""
+    console = Console(file=io.StringIO())
+    commands = [(*EXIT, str(code)) for code in codes]
+    assert run_tests(commands, tmp_path, failed, {}, console) == expected
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count("words") == len(codes) - 1
