@@ -146,7 +146,18 @@ async def measure_all(
         for kind in options.kinds:
             found[kind] = await detection.measure(kind, paths)
             console.print(kind, found[kind], markup=False)
+            keep(found, options)
     return found
+
+
+def keep(found: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
+    """Write what there is so far, so that a run which is cut short leaves it behind."""
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2))
+    if options.page:
+        made = f"{options.requests} answers of up to {options.tokens} tokens each"
+        learnt = f"learnt from {options.learn} clean answers"
+        write_page(options.page, f"{table(found)}\n\n{made}; {learnt}.")
 
 
 def run(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -247,13 +258,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     options = arguments(argv)
-    found = run(options)
-    text = table(found)
-    print(text)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=2))
-    if options.page:
-        write_page(options.page, text)
+    print(table(run(options)))
     return 0
 
 

@@ -1,11 +1,21 @@
 """What the live measurement makes of what it hears."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from benchmarks.detecting import Answered, text_length
-from benchmarks.detection import BEGIN, END, EVERY_KIND, arguments, figures, table, write_page
+from benchmarks.detection import (
+    BEGIN,
+    END,
+    EVERY_KIND,
+    arguments,
+    figures,
+    keep,
+    table,
+    write_page,
+)
 
 from gatemesh_common.messages import CheckLevel, Reason, Verdict
 
@@ -74,3 +84,15 @@ def test_an_unknown_kind_is_refused() -> None:
     assert arguments([]).kinds == list(EVERY_KIND)
     with pytest.raises(SystemExit):
         arguments(["--kinds", "cleen"])
+
+
+def test_what_there_is_is_kept_after_each_kind(tmp_path: Path) -> None:
+    """A run that is cut short leaves it behind, with how it was made."""
+    page, out = tmp_path / "page.md", tmp_path / "out.json"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    options = arguments(["--page", str(page), "--json", str(out), "--requests", "7"])
+    row = {"answers": 7, "suite": "passed"}
+    keep({"clean": row}, options)
+    assert "| `clean` | 7 |" in page.read_text()
+    assert "7 answers of up to 64 tokens" in page.read_text()
+    assert json.loads(out.read_text()) == {"clean": row}
