@@ -25,9 +25,8 @@ GUESSED_ODD = 2
 """Tokens of a text whose ids nobody told that are left out, the worst ones, beside those that are a
 matter of spelling: of what is no readable character the spelling cannot be told."""
 GUESSED_REGRET = 0.25
-"""Limit of the regret of such a text. Source: 584 clean greedy answers of a 135M model have at most
-0.21, 53 of them with another spelling; two layers swapped have 0.8 and more, a damaged tensor 0.2
-(median)."""
+"""Limit of the regret of such a text. Source: clean greedy answers of a 135M model in another
+spelling have at most 0.20 (53 answers), in their own 0.0; with two layers swapped 14 of 14 fail."""
 
 
 @dataclass(frozen=True, slots=True)
