@@ -4,8 +4,9 @@
 
 Kinds are drills in the running engine (`drill:nan`, `drill:flat@24`: from the 24th token on) and
 damaged weight files, loaded at a restart (`nan_element`, `noise_layer15`, ...). `clean` is neither.
-Run it with the project's own Python; it installs the real engine if that is missing. `--page`
-writes the tables into docs/detection.md between its markers.
+Run it with the project's own Python; it installs the real engine if that is missing. Kinds that the
+file of `--json` holds are not measured again, so a long table can be made in several runs. `--page`
+writes the table into docs/detection.md between its markers.
 """
 
 import argparse
@@ -100,9 +101,12 @@ def word_of(suite: Verdict | None) -> str:
     """Say how the probe suite ended."""
     if suite is None:
         return "no answer"
-    if suite.outcome is Outcome.FAILED:
-        return f"failed ({suite.score:.2f})" if suite.score is not None else "failed"
-    return str(suite.outcome)
+    if suite.outcome is not Outcome.FAILED or suite.score is None:
+        return str(suite.outcome)
+    faults = Counter(map(str, dict(suite.details.get("faults") or {}).values()))
+    return ", ".join(
+        [f"failed ({suite.score:.2f} right)", *(f"{name} {n}" for name, n in faults.items())]
+    )
 
 
 class Detection:
@@ -139,19 +143,34 @@ async def measure_all(
 ) -> dict[str, dict[str, Any]]:
     """Measure every kind; the first answers, all clean, are what the baselines are learnt from."""
     console = Console()
-    found: dict[str, dict[str, Any]] = {}
+    found = kept(options)
     async with verdicts.listening(amqp_url), Publisher(amqp_url, "detection") as publisher:
         link = paths.pop("link")
         detection = Detection(lab, verdicts, publisher, options.requests, link)
-        for kind in options.kinds:
+        for kind in missing(options):
             found[kind] = await detection.measure(kind, paths)
             console.print(kind, found[kind], markup=False)
             keep(found, options)
     return found
 
 
+def kept(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return what earlier runs have left."""
+    if options.json is None or not options.json.exists():
+        return {}
+    found: dict[str, dict[str, Any]] = json.loads(options.json.read_text(encoding="utf-8"))
+    return found
+
+
+def missing(options: argparse.Namespace) -> list[str]:
+    """Return the kinds that nothing is known of yet."""
+    known = kept(options)
+    return [kind for kind in options.kinds if kind not in known]
+
+
 def keep(found: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
     """Write what there is so far, so that a run which is cut short leaves it behind."""
+    found = {kind: found[kind] for kind in (*EVERY_KIND, *found) if kind in found}
     if options.json:
         options.json.write_text(json.dumps(found, indent=2))
     if options.page:
@@ -168,7 +187,7 @@ def run(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     layout = ensure_installed(base, progress)
     folder = StateFolder(base.root / "detection")
     folder.create()
-    kinds = [kind for kind in options.kinds if kind in damage.KINDS]
+    kinds = [kind for kind in missing(options) if kind in damage.KINDS]
     with progress.step(f"Damaging copies of the model ({len(kinds)})"):
         paths = make_damaged(layout, kinds, folder.root / "damaged")
     return with_stack(options, progress, layout, folder, paths)
@@ -244,7 +263,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--learn", type=int, default=240, help="clean answers to learn from")
     parser.add_argument("--tokens", type=int, default=64, help="most tokens of an answer")
     parser.add_argument("--kinds", default=",".join(EVERY_KIND), help="separated by commas")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures as JSON")
+    parser.add_argument(
+        "--json", type=Path, metavar="OUT", help="figures as JSON; kept and added to"
+    )
     parser.add_argument("--page", type=Path, help="write the table into this page")
     parser.add_argument("--seed", type=int, default=1, help="of the order of prompts")
     options = parser.parse_args(argv)

@@ -13,7 +13,9 @@ from benchmarks.detection import (
     arguments,
     figures,
     keep,
+    missing,
     table,
+    word_of,
     write_page,
 )
 
@@ -96,3 +98,12 @@ def test_what_there_is_is_kept_after_each_kind(tmp_path: Path) -> None:
     assert "| `clean` | 7 |" in page.read_text()
     assert "7 answers of up to 64 tokens" in page.read_text()
     assert json.loads(out.read_text()) == {"clean": row}
+    assert missing(arguments(["--json", str(out), "--kinds", "clean,drill:nan"])) == ["drill:nan"]
+
+
+def test_a_suite_may_fail_by_faults_alone() -> None:
+    """All answers are right and one of them runs on: the page says what it was."""
+    details = {"faults": {"fruit": "repeated_char", "json": "repeated_char"}}
+    suite = failure("t", CheckLevel.L5).model_copy(update={"score": 1.0, "details": details})
+    assert word_of(suite) == "failed (1.00 right), repeated_char 2"
+    assert word_of(None) == "no answer"
