@@ -1,4 +1,4 @@
-"""One stack for all acceptance tests: real broker, database, supervisord; simulated engines."""
+"""One stack for each file of tests: real broker, database, supervisord; simulated engines."""
 
 import shutil
 import tempfile
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.acceptance.fleet import Fleet, quick_engines
+from tests.history import assert_replay_agrees
 
 from gatemesh_mesh.foreground import running_stack
 from gatemesh_mesh.options import StackOptions
@@ -23,9 +24,9 @@ reconfirm_window_s = 0.001
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running_fleet() -> Iterator[Fleet]:
-    """Start the stack once; it is ended whatever happens."""
+    """Start the stack once; it is ended whatever happens, and its history must replay."""
     folder = StateFolder(Path(tempfile.mkdtemp(prefix="gatemesh-accept-")))
     policy = folder.root / "policy.toml"
     policy.write_text(POLICY)
@@ -33,6 +34,7 @@ def running_fleet() -> Iterator[Fleet]:
     try:
         with running_stack(folder, options, SilentProgress(), quick_engines) as (stack, plan):
             yield Fleet(stack, plan)
+            assert_replay_agrees(plan.addresses.database_url)
     finally:
         shutil.rmtree(folder.root, ignore_errors=True)
 

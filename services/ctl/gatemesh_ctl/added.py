@@ -9,7 +9,10 @@ from gatemesh_ctl.errors import CtlError
 
 GROUP = "gatemesh.ctl_commands"
 """Each names a function that takes arguments and the program's name, and returns an exit code."""
-HELP = {"judge": "Run the gates over saved answers; --help says more."}
+HELP = {
+    "judge": "Run the gates over saved answers; --help says more.",
+    "replay": "Decide about stored history once more, with other rules too; --help says more.",
+}
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Options are the command's own to read, `--help` too."""
 

@@ -30,7 +30,7 @@ from gatemesh_health_manager.record import (
     PoolFacts,
     Transition,
 )
-from gatemesh_health_manager.routing import routed
+from gatemesh_health_manager.routing import is_routing_changed
 from gatemesh_health_manager.score import score_of, weight_of
 from gatemesh_health_manager.states import SERVING, Trigger, next_state
 from gatemesh_health_manager.streaks import NO_STREAKS
@@ -66,8 +66,10 @@ class Case:
         self._ends: list[CommandEnd] = []
 
     def change(self, **fields: Any) -> None:
-        """Set fields of the record."""
-        self.record = replace(self.record, **fields)
+        """Set fields of the record; most events about a healthy instance change none."""
+        record = self.record
+        if any(getattr(record, name) is not value for name, value in fields.items()):
+            self.record = replace(record, **fields)
 
     def after(self, seconds: float) -> datetime:
         """Return the moment some seconds from now."""
@@ -233,8 +235,10 @@ class Case:
 
     def decision(self) -> Decision:
         """Send what is wanted and return everything that changed."""
-        self.change(weight=self._weight())
-        changed = routed(self.record) != routed(self.before) or self.record.pool != self.before.pool
+        weight = self._weight()
+        if weight != self.record.weight:
+            self.change(weight=weight)
+        changed = is_routing_changed(self.before, self.record)
         wanted = self.record.wanted
         if wanted is not None and self.record.flight is None and self._may_send(wanted):
             self._issue(wanted, routing_changed=changed)

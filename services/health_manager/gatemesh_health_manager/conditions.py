@@ -97,7 +97,7 @@ def streaks_after(streaks: Streaks, verdict: Verdict, at: datetime, policy: Pool
         c = _lengthened(c, verdict, at)
     if level in policy.condition_d.levels:
         d = _lengthened(d, verdict, at)
-    return Streaks(c, d)
+    return streaks if c is streaks.c and d is streaks.d else Streaks(c, d)
 
 
 def _lengthened(streak: Streak, verdict: Verdict, at: datetime) -> Streak:

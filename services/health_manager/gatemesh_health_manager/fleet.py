@@ -55,9 +55,14 @@ class Fleet:
         self.stored = dict(self.records)
         """Records as they were at first."""
         self.changed_routing: set[str] = set()
+        self._facts: dict[str, PoolFacts] = {}
+        """What is known of pools whose records have not changed since."""
 
     def register(self, instance_id: str, pool: str, now: datetime) -> InstanceRecord:
         """Return the record of an instance; one never heard of starts as `starting`, life 0."""
+        known = self.records.get(instance_id)
+        if known is not None:
+            return known
         self.pools.setdefault(pool, PoolRecord(pool))
         fresh = InstanceRecord(
             instance_id=instance_id,
@@ -66,10 +71,26 @@ class Fleet:
             state_since=now,
             penalty_at=now,
         )
-        return self.records.setdefault(instance_id, fresh)
+        self.put(fresh)
+        return fresh
 
     def facts_of(self, pool: str) -> PoolFacts:
         """Return what decisions must know of a pool."""
+        known = self._facts.get(pool)
+        if known is None:
+            known = self._facts[pool] = self._count(pool)
+        return known
+
+    def see(self, instance_id: str, at: datetime) -> None:
+        """Note when the executor last looked at an instance."""
+        self.put(replace(self.records[instance_id], observed_at=at))
+
+    def put(self, record: InstanceRecord) -> None:
+        """Take in a record; what is known of its pool is counted anew."""
+        self.records[record.instance_id] = record
+        self._facts.clear()
+
+    def _count(self, pool: str) -> PoolFacts:
         members = present(
             record
             for record in self.records.values()
@@ -97,15 +118,30 @@ class Fleet:
             policy=self.policy.for_pool(before.pool),
             now=now,
         )
-        self.records[instance_id] = decision.record
+        if decision.record is not before:
+            self.put(decision.record)
         if decision.routing_changed:
             self._bump({before.pool, decision.record.pool})
         return decision
+
+    def answer(self, request: ActionRequest, now: datetime) -> tuple[str, Decision | None]:
+        """Follow or refuse an operator's request; return why not, and what was decided."""
+        name = request.instance_id
+        if name is None:
+            if request.pool not in self.pools:
+                return "no instance of this pool has been heard of", None
+            self.pause(request)
+            return "", None
+        if name not in self.records:
+            return "no such instance has been heard of", None
+        decision = self.apply(name, request, now)
+        return decision.refusal or "", decision
 
     def pause(self, request: ActionRequest) -> None:
         """Stop or resume acting in a pool; judging goes on."""
         known = self.pools.setdefault(request.pool, PoolRecord(request.pool))
         self.pools[request.pool] = replace(known, paused=request.action == "pause")
+        self._facts.clear()
 
     def members(self, pool: str) -> list[InstanceRecord]:
         """Return the records of a pool."""
@@ -115,6 +151,7 @@ class Fleet:
         for pool in pools:
             known = self.pools.setdefault(pool, PoolRecord(pool))
             self.pools[pool] = replace(known, routing_version=known.routing_version + 1)
+        self._facts.clear()
         self.changed_routing |= pools
 
     @property

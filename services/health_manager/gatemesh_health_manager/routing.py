@@ -22,6 +22,19 @@ def routed(record: InstanceRecord) -> RoutedInstance | None:
     )
 
 
+ROUTED = ("base_url", "state", "incarnation", "weight", "model_version", "ticket")
+"""What of a record its row is made of."""
+
+
+def is_routing_changed(before: InstanceRecord, after: InstanceRecord) -> bool:
+    """True when agents must be told: the pool or the row of an instance is another one."""
+    if before is after:
+        return False
+    unknown = before.base_url is None and after.base_url is None
+    row_changed = any(getattr(before, name) != getattr(after, name) for name in ROUTED)
+    return before.pool != after.pool or (row_changed and not unknown)
+
+
 def routing_table(
     pool: str, version: int, records: Iterable[InstanceRecord], now: datetime
 ) -> RoutingTable:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,16 +22,25 @@ from gatemesh_common.messages import (
     StepFinished,
     TelemetryWindow,
     Verdict,
-    derived_id,
 )
 from gatemesh_common.outbox import enqueue
 from gatemesh_health_manager import store_fleet, store_verdicts
 from gatemesh_health_manager.announce import announcements
-from gatemesh_health_manager.facts import NO_FACTS, Facts
+from gatemesh_health_manager.batch import decide_all
+from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.fleet import Fleet
-from gatemesh_health_manager.on_verdict import is_failure_of_present_life
+from gatemesh_health_manager.inputs import (
+    InputKind,
+    fleet_body,
+    input_row,
+    is_decided,
+    is_weighty,
+    message_body,
+    seen_body,
+    tick_one,
+)
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import Decision, Tick
+from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.store_rows import (
@@ -46,6 +54,7 @@ from gatemesh_health_manager.store_rows import (
 from gatemesh_health_manager.store_tables import (
     COMMAND_REPORTS,
     COMMAND_STEPS,
+    DECISION_INPUTS,
     REJECTED_REQUESTS,
     REQUESTS,
     TELEMETRY_WINDOWS,
@@ -95,6 +104,7 @@ class Store:
         """Write down the rules that decisions from now on refer to."""
         async with transaction(self._engine) as connection:
             await store_fleet.save_policy(connection, self._policy, self._clock())
+        await self.remember_fleet()
 
     async def apply_verdicts(self, queue: str, verdicts: Sequence[Verdict]) -> None:
         """Store verdicts and decide about them, each once whatever is delivered again."""
@@ -115,7 +125,7 @@ class Store:
             if await work.unseen(queue, [event]):
                 await work.store_records([event])
                 await work.load({event.instance_id: event.pool})
-                work.decide(event.instance_id, event)
+                work.decide(event)
 
     async def apply_request(self, queue: str, request: ActionRequest) -> None:
         """Follow or refuse an operator's request, and write down which."""
@@ -129,6 +139,12 @@ class Store:
             await work.load_all()
             await work.tick()
         tell_fleet(work.fleet)
+
+    async def remember_fleet(self) -> None:
+        """Keep every record as it is now, so that decisions can be replayed from here on."""
+        async with self._deciding() as work:
+            await work.load_all()
+            work.keep(InputKind.FLEET, fleet_body(work.fleet))
 
     async def routing_tables(self) -> list[RoutingTable]:
         """Return the present table of every pool."""
@@ -167,6 +183,7 @@ class Work:
         self.fleet = Fleet(policy, (), ())
         self.decisions: list[Decision] = []
         self.announced = False
+        self._inputs: list[Row] = []
 
     async def unseen(self, queue: str, messages: Sequence[Any]) -> list[Any]:
         """Return the messages that were never handled, each id once, in their order."""
@@ -209,11 +226,9 @@ class Work:
         """Insert verdicts and decide about each, as if they had come one by one."""
         copies = await store_verdicts.earlier_copies(self._connection, self.fleet, verdicts)
         facts = await self.store_verdicts(verdicts)
-        for verdict in verdicts:
-            known = facts.get(verdict.instance_id, NO_FACTS)
-            if is_failure_of_present_life(self.fleet.records[verdict.instance_id], verdict):
-                known = replace(known, copied_at=copies.note(verdict, self._now))
-            self.decide(verdict.instance_id, verdict, known)
+        if verdicts:
+            self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
+        self.decisions.extend(decide_all(self.fleet, verdicts, facts, copies, self._now))
 
     async def store_records(self, messages: Sequence[Message]) -> None:
         """Insert messages that are written down as they are."""
@@ -221,45 +236,48 @@ class Work:
             rows = [row_of(message) for message in messages if isinstance(message, kind)]
             await store_fleet.insert_rows(self._connection, table, rows)
 
-    def decide(self, instance_id: str, event: Decidable | ActionRequest, *facts: Facts) -> Decision:
+    def decide(self, event: CommandReport | InstanceObserved) -> None:
         """Decide about one event and keep the outcome."""
-        decision = self.fleet.apply(instance_id, event, self._now, *facts)
+        before = self.fleet.records[event.instance_id]
+        decision = self.fleet.apply(event.instance_id, event, self._now)
         self.decisions.append(decision)
-        return decision
+        if is_decided(before, decision.record):
+            self.keep(InputKind.of(event), message_body(event))
+
+    def keep(self, kind: InputKind, body: Row) -> None:
+        """Remember an input of what is decided here, so that it can be decided again."""
+        self._inputs.append(input_row(kind, body, self.fleet, self._policy.version, self._now))
 
     async def answer(self, request: ActionRequest) -> None:
         """Follow or refuse a request, and write it down."""
         if request.instance_id is None:
-            refusal = await self._answer_about_pool(request)
+            await self.load_all()
         else:
             await self.load_known({request.instance_id})
-            refusal = self._answer_about_instance(request.instance_id, request)
+        self.keep(InputKind.REQUEST, message_body(request))
+        refusal, decision = self.fleet.answer(request, self._now)
+        self.decisions.extend([decision] if decision else [])
         row = request_row(request, refusal, self._now)
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
-
-    async def _answer_about_pool(self, request: ActionRequest) -> str:
-        await self.load_all()
-        if request.pool not in self.fleet.pools:
-            return "no instance of this pool has been heard of"
-        self.fleet.pause(request)
-        return ""
-
-    def _answer_about_instance(self, instance_id: str, request: ActionRequest) -> str:
-        if instance_id not in self.fleet.records:
-            return "no such instance has been heard of"
-        return self.decide(instance_id, request).refusal or ""
 
     async def tick(self) -> None:
         """Let time pass for every instance that the executor knows."""
         requests = await store_fleet.requests_since_probe(self._connection, self.fleet, self._now)
-        for record in list(self.fleet.records.values()):
+        before = dict(self.fleet.records)
+        for record in before.values():
             if record.observed:
                 self._tick_one(record.instance_id, requests.get(record.instance_id, 0))
+        told = {
+            name: requests.get(name, 0)
+            for name, record in before.items()
+            if is_decided(record, self.fleet.records[name])
+        }
+        if told:
+            self.keep(InputKind.TICK, {"requests": told})
 
     def _tick_one(self, instance_id: str, requests: int) -> None:
-        tick = Tick(derived_id("tick", instance_id, self._now.isoformat()), requests)
         try:
-            self.decisions.append(self.fleet.apply(instance_id, tick, self._now))
+            self.decisions.append(tick_one(self.fleet, instance_id, requests, self._now))
         except IllegalTransitionError as error:
             # A fault in the rules about one instance must not stop time for all others.
             facts = {"instance_id": instance_id, "error": str(error)}
@@ -269,6 +287,12 @@ class Work:
         """Write down what was decided, and leave the messages about it in the outbox."""
         version = self._policy.version
         await store_fleet.save(self._connection, self.fleet, self.decisions, version, self._now)
+        await self._save_inputs()
         messages = announcements(self.fleet, self.decisions, version, self._now)
         await enqueue(self._connection, messages, APP_ID, self._now)
         self.announced = bool(messages)
+
+    async def _save_inputs(self) -> None:
+        seen = seen_body(self.fleet) if any(map(is_weighty, self.decisions)) else {}
+        rows = [row | {"seen": seen} for row in self._inputs]
+        await store_fleet.insert_rows(self._connection, DECISION_INPUTS, rows)

@@ -124,7 +124,7 @@ async def _read_instances(connection: AsyncConnection, fleet: Fleet, *, lock: bo
     incidents = {row["instance_id"]: read_incident(row) for row in found}
     for row in rows:
         record = read_instance(row, incidents.get(row["instance_id"]))
-        fleet.records[record.instance_id] = record
+        fleet.put(record)
         fleet.stored[record.instance_id] = record
 
 

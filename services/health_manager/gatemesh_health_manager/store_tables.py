@@ -43,6 +43,17 @@ POOLS = Table(
     Column("half_life_s", Float),
 )
 
+DECISION_INPUTS = Table(
+    "decision_inputs",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    *_text("kind", "policy_version"),
+    *_moment("at"),
+    Column("pools", ARRAY(Text)),
+    Column("body", JSONB),
+    Column("seen", JSONB),
+)
+
 INSTANCES = Table(
     "instances",
     METADATA,

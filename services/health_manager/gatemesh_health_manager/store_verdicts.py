@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gatemesh_common.database import copy_rows
 from gatemesh_common.messages import Verdict
-from gatemesh_health_manager.conditions import counts_for_a
+from gatemesh_health_manager.batch import counted
 from gatemesh_health_manager.facts import (
     Copies,
     Facts,
@@ -106,22 +106,6 @@ async def insert_and_count(
         rule = policy.for_pool(pool).condition_a
         facts |= await count_windows(connection, rule, fleet, fresh, now)
     return facts
-
-
-def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
-    """Return the verdicts by which condition A may act now, by pool."""
-    by_pool: dict[str, list[Verdict]] = defaultdict(list)
-    for verdict in verdicts:
-        record = fleet.records[verdict.instance_id]
-        rule = policy.for_pool(record.pool).condition_a
-        open_to_a = record.serving and record.incident is None
-        if (
-            open_to_a
-            and counts_for_a(verdict, rule)
-            and is_failure_of_present_life(record, verdict)
-        ):
-            by_pool[record.pool].append(verdict)
-    return by_pool
 
 
 async def count_windows(

@@ -21,6 +21,8 @@ from gatemesh_health_manager.store_baselines import BaselineStore
 log = logging.getLogger(__name__)
 
 CLEAN_EVERY_S = 600.0
+REMEMBER_EVERY_S = 3600.0
+"""A replay begins at such a moment."""
 
 
 class Leadership:
@@ -107,6 +109,7 @@ class Ticker:
             group.create_task(self._repeat(self._heartbeat_s, self.beat))
             group.create_task(self._repeat(self._baseline_s, self.measure))
             group.create_task(self._repeat(CLEAN_EVERY_S, self.clean))
+            group.create_task(self._repeat(REMEMBER_EVERY_S, self.remember))
 
     async def tick(self) -> None:
         """Look at every deadline once."""
@@ -130,6 +133,11 @@ class Ticker:
         """Forget ids of messages that cannot come again, and yardsticks that nobody uses."""
         await self._store.forget_inbox(self._inbox_keep)
         await self._baselines.forget()
+
+    async def remember(self) -> None:
+        """Keep every record as it is now, for replays."""
+        if await self._leadership.held():
+            await self._store.remember_fleet()
 
     async def _repeat(self, every_s: float, act: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -17,6 +17,7 @@ import aio_pika
 import psycopg
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
+from tests.history import assert_replay_agrees
 
 from gatemesh_common.broker import COMMANDS, DEAD_LETTERS, VERDICTS, declare_topology
 from gatemesh_common.messages import ALERTS, CheckLevel, InstanceObserved, Verdict
@@ -214,3 +215,4 @@ async def site(vhost_url: str, fresh_database: str) -> AsyncIterator[Site]:
             yield site
         finally:
             site.kill_all()
+        assert_replay_agrees(fresh_database)

@@ -53,11 +53,11 @@ def test_an_instance_that_left_the_list_is_no_capacity() -> None:
     pool = fleet("a", "b", "c")
     pool.apply("a", seen(instance_id="a"), NOW)
     late = 10 + UNSEEN_FOR.total_seconds()
-    pool.records["c"] = replace(pool.records["c"], state=S.QUARANTINED, observed_at=NOW)
+    pool.put(replace(pool.records["c"], state=S.QUARANTINED, observed_at=NOW))
     for name in ("a", "b"):
-        pool.records[name] = replace(pool.records[name], observed_at=at(late))
+        pool.see(name, at(late))
     assert pool.facts_of("default").total == 2
-    pool.records["c"] = replace(pool.records["c"], observed_at=at(late - 60))
+    pool.see("c", at(late - 60))
     assert pool.facts_of("default").total == 3
 
 

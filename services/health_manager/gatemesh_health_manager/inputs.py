@@ -1,0 +1,134 @@
+"""What decisions were made of, in a form that is kept: the same inputs give them once more."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, derived_id
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import Decision, InstanceRecord, Tick
+from gatemesh_health_manager.store_rows import Row, storable
+
+POOLS = TypeAdapter(tuple[PoolRecord, ...])
+RECORDS = TypeAdapter(tuple[InstanceRecord, ...])
+
+Event = CommandReport | InstanceObserved | ActionRequest
+
+
+class InputKind(StrEnum):
+    """What one input is."""
+
+    FLEET = "fleet"
+    """Every record as it was at that moment; a replay begins with one."""
+    VERDICTS = "verdicts"
+    """A batch; its verdicts are the stored ones with the same `received_at`, in order of id."""
+    REPORT = "report"
+    OBSERVATION = "observation"
+    REQUEST = "request"
+    TICK = "tick"
+    """The passing of time, of those instances about which it decided something."""
+
+    @classmethod
+    def of(cls, event: CommandReport | InstanceObserved) -> "InputKind":
+        """Return the kind of an event."""
+        return cls.REPORT if isinstance(event, CommandReport) else cls.OBSERVATION
+
+
+EVENTS: Mapping[InputKind, type[Event]] = {
+    InputKind.REPORT: CommandReport,
+    InputKind.OBSERVATION: InstanceObserved,
+    InputKind.REQUEST: ActionRequest,
+}
+
+
+@dataclass(frozen=True)
+class Input:
+    """One thing that was decided about, in the order of deciding."""
+
+    at: datetime
+    kind: InputKind
+    policy_version: str
+    pools: tuple[str, ...]
+    body: Mapping[str, Any]
+    seen: Mapping[str, str]
+    """When the executor had last looked, by instance; kept where it may have mattered."""
+
+    @property
+    def event(self) -> Event:
+        """The message of a report, an observation or a request."""
+        return EVENTS[self.kind].model_validate(self.body)
+
+
+def input_row(kind: InputKind, body: Row, fleet: Fleet, version: str, now: datetime) -> Row:
+    """Return the row of an input about the pools of a fleet."""
+    return {
+        "at": now,
+        "kind": kind.value,
+        "policy_version": version,
+        "pools": sorted(fleet.pools),
+        "body": body,
+    }
+
+
+def message_body(event: Event) -> Row:
+    """Return a message as JSON."""
+    body: Row = storable(event.model_dump(mode="json"))
+    return body
+
+
+def fleet_body(fleet: Fleet) -> Row:
+    """Return every record as JSON."""
+    return {
+        "pools": POOLS.dump_python(tuple(fleet.pools.values()), mode="json"),
+        "instances": RECORDS.dump_python(tuple(fleet.records.values()), mode="json"),
+    }
+
+
+def read_fleet(body: Mapping[str, Any], policy: Policy) -> Fleet:
+    """Return the fleet of its JSON.
+
+    Raises:
+        pydantic.ValidationError: it is none.
+    """
+    pools = POOLS.validate_python(body["pools"])
+    return Fleet(policy, pools, RECORDS.validate_python(body["instances"]))
+
+
+def tick_one(fleet: Fleet, instance_id: str, requests: int, now: datetime) -> Decision:
+    """Let time pass for one instance."""
+    tick = Tick(derived_id("tick", instance_id, now.isoformat()), requests)
+    return fleet.apply(instance_id, tick, now)
+
+
+def is_decided(before: InstanceRecord, after: InstanceRecord) -> bool:
+    """True where more has changed than what follows the clock: the weight, and the last look."""
+    if before is after:
+        return False
+    return replace(before, weight=after.weight, observed_at=after.observed_at) != after
+
+
+def is_weighty(decision: Decision) -> bool:
+    """True for a decision for which it may have mattered when the executor last looked."""
+    changes = (decision.transitions, decision.incidents, decision.commands, decision.ends)
+    return any(changes) or decision.refusal is not None
+
+
+def seen_body(fleet: Fleet) -> Row:
+    """Return when the executor had last looked at each instance, as JSON."""
+    return {
+        record.instance_id: record.observed_at.isoformat()
+        for record in fleet.stored.values()
+        if record.observed_at is not None
+    }
+
+
+def see(fleet: Fleet, seen: Mapping[str, str]) -> None:
+    """Note when the executor had last looked."""
+    for name, at in seen.items():
+        if name in fleet.records:
+            fleet.see(name, datetime.fromisoformat(at))

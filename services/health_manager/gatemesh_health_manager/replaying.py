@@ -1,0 +1,116 @@
+"""Decides once more about kept inputs, by the same functions; the rules of then give the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, Verdict
+from gatemesh_health_manager.batch import decide_all
+from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.inputs import Input, InputKind, is_decided, read_fleet, see, tick_one
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.remembered import Failures
+
+DEFAULT_POOL = "default"
+Received = tuple[datetime, Verdict]
+"""A verdict, and when the manager got it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A transition as it is stored, or as a replay made it."""
+
+    at: datetime
+    instance_id: str
+    incarnation: int
+    before: str
+    trigger: str
+    after: str
+    incident_id: str | None
+    score: float
+
+
+class Replay:
+    """Follows the inputs of one history; `fleet` is what is known after the last one."""
+
+    def __init__(self, policies: Mapping[str, Policy]) -> None:
+        self._policies = policies
+        """The rules by version."""
+        self._failures = Failures()
+        self.fleet = Fleet(Policy(), (), ())
+        self.changed_outside: set[str] = set()
+        """Instances whose records were not as decisions had left them when they were next kept."""
+        self._began = False
+
+    def begin(self, kept: Input, failures: Sequence[Received]) -> None:
+        """Begin with a kept fleet, and the failures on its lives before it."""
+        self.take(kept, ())
+        for received_at, verdict in failures:
+            self._failures.note(self.fleet, [verdict], received_at)
+
+    def take(self, given: Input, verdicts: Sequence[Verdict]) -> list[Decision]:
+        """Decide about one input; `verdicts` are those of a batch."""
+        policy = self._policies[given.policy_version]
+        if given.kind is InputKind.FLEET:
+            self._compare(read_fleet(given.body, policy))
+            return []
+        self.fleet.policy = policy
+        see(self.fleet, given.seen)
+        if given.kind is InputKind.VERDICTS:
+            return self._judge(verdicts, given.at)
+        if given.kind is InputKind.TICK:
+            requests: Mapping[str, int] = given.body["requests"]
+            return [tick_one(self.fleet, name, count, given.at) for name, count in requests.items()]
+        return self._follow(given.event, given.at)
+
+    def _judge(self, verdicts: Sequence[Verdict], now: datetime) -> list[Decision]:
+        for verdict in verdicts:
+            self.fleet.register(verdict.instance_id, verdict.pool or DEFAULT_POOL, now)
+        return judge(self._failures, self.fleet, verdicts, now)
+
+    def _follow(
+        self, event: CommandReport | InstanceObserved | ActionRequest, now: datetime
+    ) -> list[Decision]:
+        if isinstance(event, ActionRequest):
+            _, decision = self.fleet.answer(event, now)
+            return [] if decision is None else [decision]
+        self.fleet.register(event.instance_id, event.pool or DEFAULT_POOL, now)
+        return [self.fleet.apply(event.instance_id, event, now)]
+
+    def _compare(self, kept: Fleet) -> None:
+        if self._began:
+            for name, record in kept.records.items():
+                before = self.fleet.records.get(name)
+                if before is None or is_decided(before, record):
+                    self.changed_outside.add(name)
+        self._began = True
+        self.fleet = kept
+
+
+def judge(
+    failures: Failures, fleet: Fleet, verdicts: Sequence[Verdict], now: datetime
+) -> list[Decision]:
+    """Decide about a batch of verdicts on registered instances, and remember its failures."""
+    copies = failures.copies(fleet, verdicts)
+    failures.note(fleet, verdicts, now)
+    facts = failures.facts(fleet.policy, fleet, verdicts, now)
+    return decide_all(fleet, verdicts, facts, copies, now)
+
+
+def steps_of(decisions: Sequence[Decision], at: datetime) -> list[Step]:
+    """Return the transitions of decisions that were taken at one moment."""
+    return [
+        Step(
+            at,
+            decision.record.instance_id,
+            step.incarnation,
+            step.before.value,
+            step.trigger.value,
+            step.after.value,
+            step.incident_id,
+            step.score,
+        )
+        for decision in decisions
+        for step in decision.transitions
+    ]

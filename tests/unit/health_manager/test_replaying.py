@@ -1,0 +1,70 @@
+"""Decided once more, it is decided alike."""
+
+from dataclasses import replace
+
+import pytest
+from benchmarks.recorded import DAWN, MadeUpPool
+
+from gatemesh_health_manager.comparing import repeat
+from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.inputs import Input, InputKind, fleet_body
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.replaying import Replay, steps_of
+
+from .samples import POLICY, record
+
+NAMES = ("engine-0", "engine-1", "engine-2")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_made_up_lives_are_decided_alike(seed: int) -> None:
+    """Engines go bad, exit and are asked about; every transition comes again, score and all."""
+    pool = MadeUpPool(NAMES, seed=seed)
+    pool.live(200, 10)
+    found = repeat(pool.recorder.history(), DAWN)
+    assert found.transitions > len(NAMES)
+    assert (found.differences, found.changed_outside) == ([], [])
+
+
+def test_a_replay_may_begin_in_the_middle() -> None:
+    """With a kept fleet, and the failures before it."""
+    pool = MadeUpPool(NAMES, seed=3)
+    pool.live(200, 10)
+    history = pool.recorder.history()
+    kept = replace(history.begin, at=pool.now, body=fleet_body(pool.recorder.fleet))
+    earlier = [(given.input.at, one) for given in history.inputs for one in given.verdicts]
+    before, steps = len(pool.recorder.given), len(pool.recorder.steps)
+    pool.live(200, 10)
+    replay = Replay(history.policies)
+    replay.begin(kept, earlier)
+    made = []
+    for given in pool.recorder.given[before:]:
+        made += steps_of(replay.take(given.input, given.verdicts), given.input.at)
+    assert made == pool.recorder.steps[steps:]
+    assert made
+
+
+def test_changes_by_hand_are_noticed() -> None:
+    """A planned start forgets restarts; the next kept fleet shows it."""
+    policy = Policy()
+    replay = Replay({policy.version: policy})
+    for score in (0.0, 0.0, 5.0):
+        fleet = Fleet(policy, [], [record(penalty=score)])
+        kept = Input(DAWN, InputKind.FLEET, policy.version, (), fleet_body(fleet), {})
+        assert replay.changed_outside == set()
+        replay.take(kept, ())
+    assert replay.changed_outside == {"engine-0"}
+
+
+def test_other_rules_would_differ() -> None:
+    """The comparison can fail: it is made with the rules of then."""
+    pool = MadeUpPool(NAMES, seed=1, mishaps=False)
+    pool.live(20, 10)
+    pool.engines["engine-1"].failing_share = 0.9
+    pool.live(60, 10)
+    history = pool.recorder.history()
+    assert repeat(history, DAWN).differences == []
+    off = POLICY.condition_a.model_copy(update={"enabled": False})
+    lax = Policy(defaults=POLICY.model_copy(update={"condition_a": off}))
+    wrong = replace(history, policies=dict.fromkeys(history.policies, lax))
+    assert [each.instance_id for each in repeat(wrong, DAWN).differences] == ["engine-1"]
