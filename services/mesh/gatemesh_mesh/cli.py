@@ -144,7 +144,8 @@ def check_and_test(
     facts = real_engine_facts(console, wanted=real and not fast)
     if compose:
         facts[suite.COMPOSE_VARIABLE] = "1"
-    commands = suite.pytest_commands(REPOSITORY, context.args, fast=fast)
+    there = suite.REAL_ENGINE_VARIABLE not in facts
+    commands = suite.pytest_commands(REPOSITORY, context.args, fast=fast, real=there)
     raise typer.Exit(suite.run_tests(commands, REPOSITORY, failed, facts, console))
 
 

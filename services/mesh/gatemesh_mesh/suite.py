@@ -28,6 +28,7 @@ SLOWEST_SHOWN = 25
 """Tests whose time is shown at the end."""
 
 SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
+REAL_MARKER = "real_engine"
 UNIT_FOLDER = "tests/unit"
 FAST_FOLDERS = (UNIT_FOLDER, "tests/contract")
 
@@ -79,14 +80,16 @@ def _passes(check: Check, repository: Path, console: Console) -> bool:
 
 
 def pytest_commands(
-    repository: Path, arguments: Sequence[str], *, fast: bool
+    repository: Path, arguments: Sequence[str], *, fast: bool, real: bool = True
 ) -> list[tuple[str, ...]]:
     """Return the command lines of the test run, which go side by side; the last one is shown.
 
-    Without arguments the unit tests run beside those that need the machine. Paths in `arguments`
-    win over `fast`.
+    Without arguments the tests of the real engine, or where it is not there the unit tests, run
+    beside all others. Paths in `arguments` win over `fast`.
     """
     pytest = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
+    if not arguments and not fast and real:
+        return [(*pytest, "-m", REAL_MARKER), (*pytest, "-m", f"not {REAL_MARKER}")]
     if not arguments and not fast:
         return [(*pytest, UNIT_FOLDER), (*pytest, f"--ignore={UNIT_FOLDER}")]
     named = any((repository / part.split("::")[0]).exists() for part in arguments)

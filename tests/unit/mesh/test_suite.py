@@ -44,11 +44,14 @@ def test_a_failed_check_is_shown_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
-    """Named paths win, options do not; who says nothing gets unit tests beside all others."""
+    """Named paths win, options do not; who says nothing gets two runs side by side."""
     for name in ("unit", "contract", "integration"):
         (tmp_path / "tests" / name).mkdir(parents=True)
     head = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
     assert pytest_commands(tmp_path, [], fast=False) == [
+        (*head, "-m", "real_engine"), (*head, "-m", "not real_engine"),
+    ]  # fmt: skip
+    assert pytest_commands(tmp_path, [], fast=False, real=False) == [
         (*head, "tests/unit"), (*head, "--ignore=tests/unit"),
     ]  # fmt: skip
     assert pytest_commands(tmp_path, ["-x"], fast=True) == [
