@@ -12,7 +12,7 @@ from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObser
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, Tick
-from gatemesh_health_manager.store_rows import Row, storable
+from gatemesh_health_manager.storable import Row, storable
 
 POOLS = TypeAdapter(tuple[PoolRecord, ...])
 RECORDS = TypeAdapter(tuple[InstanceRecord, ...])

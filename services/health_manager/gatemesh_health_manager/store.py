@@ -43,8 +43,8 @@ from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
+from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_rows import (
-    Row,
     rejected_row,
     report_row,
     request_row,

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord
+from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_rows import (
-    Row,
     command_end_row,
     command_row,
     incident_row,

@@ -1,7 +1,5 @@
 """Rows and records: how what the manager knows is written down, and read again."""
 
-import math
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -32,10 +30,8 @@ from gatemesh_health_manager.record import (
     Playbook,
     Transition,
 )
+from gatemesh_health_manager.storable import Row, storable
 from gatemesh_health_manager.streaks import Streak, Streaks
-
-Row = dict[str, Any]
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 SAME_NAME = (
     "instance_id",
@@ -63,19 +59,6 @@ SAME_NAME = (
     "weight",
 )
 """Fields of an instance that are stored as they are."""
-
-
-def storable(value: Any) -> Any:
-    """Return JSON that Postgres can hold: without U+0000, lone surrogates, NaN and infinity."""
-    if isinstance(value, str):
-        return UNSTORABLE.sub("\ufffd", value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {storable(key): storable(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [storable(inner) for inner in value]
-    return value
 
 
 def instance_row(record: InstanceRecord) -> Row:

@@ -22,7 +22,8 @@ from gatemesh_health_manager.facts import (
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
 from gatemesh_health_manager.policy import ConditionA, Policy
-from gatemesh_health_manager.store_rows import VERDICT_NAMES, storable, verdict_values
+from gatemesh_health_manager.storable import storable
+from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
 
 # Of the copies of one prompt within one window's length, the first and the last few stand for all
 # of them: whatever window holds one between holds those before it or those after it. So the rows

@@ -30,7 +30,6 @@ from gatemesh_health_manager.store_rows import (
     report_row,
     request_row,
     step_row,
-    storable,
     telemetry_row,
     transition_row,
     verdict_values,
@@ -92,22 +91,6 @@ def test_an_incident_is_read_as_it_was_written() -> None:
     row = incident_row(incident(), record(), "p1")
     assert read_incident(as_row(row)) == incident()
     assert (row["instance_id"], row["policy_version"]) == ("engine-0", "p1")
-
-
-@pytest.mark.parametrize(
-    ("value", "stored"),
-    [
-        ("plain", "plain"),
-        ("a\x00b", "a\ufffdb"),
-        ("\ud800", "\ufffd"),
-        ({"\x00": ["\x00", 1, None, True]}, {"\ufffd": ["\ufffd", 1, None, True]}),
-        (float("nan"), "nan"),
-        (1.5, 1.5),
-    ],
-)
-def test_what_postgres_cannot_hold_is_replaced(value: object, stored: object) -> None:
-    """Everything else stays as it is."""
-    assert storable(value) == stored
 
 
 def test_a_verdict_takes_on_what_it_does_not_name() -> None:
