@@ -270,13 +270,24 @@ def load_policy(path: Path) -> Policy:
     Raises:
         PolicyError: it is not there, is no TOML, or a key is unknown or out of bounds.
     """
+    return parse_policy(read_policy(path), path.name)
+
+
+def read_policy(path: Path) -> str:
+    """Return the text of the policy file.
+
+    Raises:
+        PolicyError: it cannot be read, or is no text.
+    """
     try:
-        return parse_policy(path.read_text(encoding="utf-8"), path.name)
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise PolicyError(
             f"{path.name}: cannot be read ({error.strerror}); set "
             "GATEMESH_HEALTH_MANAGER_POLICY_FILE to a readable policy.toml"
         ) from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path.name}: no UTF-8 text: {error}") from error
 
 
 def parse_policy(text: str, name: str = "policy.toml") -> Policy:

@@ -50,7 +50,7 @@ from gatemesh_health_manager.store_tables import (
     REQUESTS,
     TELEMETRY_WINDOWS,
 )
-from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
+from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_policy, tell_verdicts
 
 log = logging.getLogger(__name__)
 
@@ -91,10 +91,21 @@ class Store:
         self._announced = announced
         """Called after a commit that left messages in the outbox."""
 
+    @property
+    def policy(self) -> Policy:
+        """The rules in force."""
+        return self._policy
+
     async def register_policy(self) -> None:
         """Write down the rules that decisions from now on refer to."""
+        await self.use_policy(self._policy)
+
+    async def use_policy(self, policy: Policy) -> None:
+        """Write rules down, and decide by them from the next transaction on."""
         async with transaction(self._engine) as connection:
-            await store_fleet.save_policy(connection, self._policy, self._clock())
+            await store_fleet.save_policy(connection, policy, self._clock())
+        self._policy = policy
+        tell_policy(policy.version)
 
     async def apply_verdicts(self, queue: str, verdicts: Sequence[Verdict]) -> None:
         """Store verdicts and decide about them, each once whatever is delivered again."""

@@ -27,6 +27,23 @@ COMMANDS = Counter("gatemesh_commands_total", "Commands ordered, by action.", ["
 INSTANCES = Gauge(
     "gatemesh_instances", "Instances by state, as the ticking manager sees them.", ["pool", "state"]
 )
+POLICY = Gauge("gatemesh_policy_info", "1 for the version of the rules in force.", ["version"])
+POLICY_INVALID = Gauge(
+    "gatemesh_policy_invalid", "1 while the policy file cannot be used and older rules stay."
+)
+
+
+def tell_policy(version: str) -> None:
+    """Say which rules are in force."""
+    POLICY.clear()
+    POLICY.labels(version).set(1)
+
+
+def tell_policy_fault(fault: str | None) -> None:
+    """Say that the policy file cannot be used, and why; None once it can."""
+    POLICY_INVALID.set(fault is not None)
+    if fault is not None:
+        log.error("policy_invalid", extra={"error": fault})
 
 
 def tell_verdicts(verdicts: Iterable[Verdict]) -> None:

@@ -7,7 +7,13 @@ from prometheus_client import REGISTRY
 
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
+from gatemesh_health_manager.telling import (
+    tell_decisions,
+    tell_fleet,
+    tell_policy,
+    tell_policy_fault,
+    tell_verdicts,
+)
 
 from .samples import NOW, hard, record, verdict
 
@@ -53,3 +59,16 @@ def test_states_are_a_gauge() -> None:
     tell_fleet(pool)
     assert value("gatemesh_instances", pool="default", state="healthy") == 1
     assert value("gatemesh_instances", pool="default", state="ejected") == 1
+
+
+def test_only_the_rules_in_force_are_shown() -> None:
+    """One version at a time, and whether the file is at fault."""
+    tell_policy("one")
+    tell_policy("two")
+    shown = REGISTRY.get_sample_value
+    assert shown("gatemesh_policy_info", {"version": "one"}) is None
+    assert shown("gatemesh_policy_info", {"version": "two"}) == 1
+    tell_policy_fault("line 3")
+    assert value("gatemesh_policy_invalid") == 1
+    tell_policy_fault(None)
+    assert value("gatemesh_policy_invalid") == 0
