@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from gatemesh_common.messages import ActionRequest, InstanceState
 from gatemesh_health_manager.assess import Event, assess
 from gatemesh_health_manager.facts import NO_FACTS, Facts
+from gatemesh_health_manager.fleet_brake import accused_lately
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts
 
@@ -18,8 +19,17 @@ class PoolRecord:
     pool: str
     routing_version: int = 0
     paused: bool = False
+    braked_at: datetime | None = None
+    """When the fleet brake fell; none while it is not on."""
+    brake_reason: str = ""
+    """Why it fell last."""
+    brake_reset_at: datetime | None = None
+    """When a person last reset it; earlier accusations make it fall no more."""
+    brake_reset: str = ""
+    """Who did, and what became of the incidents it had held."""
 
 
+NOBODY: frozenset[str] = frozenset()
 UNSEEN_FOR = timedelta(seconds=120)
 """An instance that the executor shows so much less lately than others has left its list."""
 
@@ -68,20 +78,23 @@ class Fleet:
         )
         return self.records.setdefault(instance_id, fresh)
 
-    def facts_of(self, pool: str) -> PoolFacts:
-        """Return what decisions must know of a pool."""
+    def facts_of(self, pool: str, now: datetime | None = None) -> PoolFacts:
+        """Return what decisions must know of a pool; who was accused lately needs the moment."""
         members = present(
             record
             for record in self.records.values()
             if record.pool == pool and record.observed and record.state is not InstanceState.RETIRED
         )
-        known = self.pools[pool]
+        known, rule = self.pools[pool], self.policy.for_pool(pool).fleet_brake
         return PoolFacts(
             total=len(members),
             serving=sum(record.serving for record in members),
             paused=known.paused,
             routing_version=known.routing_version,
             probing=sum(record.serving and record.ticket is not None for record in members),
+            braked=known.braked_at is not None,
+            brake_reset_at=known.brake_reset_at,
+            accused=accused_lately(members, rule, known.brake_reset_at, now) if now else NOBODY,
         )
 
     def apply(
@@ -93,19 +106,34 @@ class Fleet:
             before,
             facts,
             event,
-            self.facts_of(before.pool),
+            self.facts_of(before.pool, now),
             policy=self.policy.for_pool(before.pool),
             now=now,
         )
         self.records[instance_id] = decision.record
         if decision.routing_changed:
             self._bump({before.pool, decision.record.pool})
+        if decision.brake is not None:
+            known = self.pools[before.pool]
+            braked = replace(known, braked_at=now, brake_reason=decision.brake)
+            self.pools[before.pool] = braked
         return decision
 
     def pause(self, request: ActionRequest) -> None:
         """Stop or resume acting in a pool; judging goes on."""
         known = self.pools.setdefault(request.pool, PoolRecord(request.pool))
         self.pools[request.pool] = replace(known, paused=request.action == "pause")
+
+    def reset_brake(self, request: ActionRequest, now: datetime) -> bool:
+        """Take the fleet brake off a pool; False when it is not on."""
+        known = self.pools[request.pool]
+        if known.braked_at is None:
+            return False
+        said = f"{request.backlog} by {request.requested_by}"
+        self.pools[request.pool] = replace(
+            known, braked_at=None, brake_reset_at=now, brake_reset=said
+        )
+        return True
 
     def members(self, pool: str) -> list[InstanceRecord]:
         """Return the records of a pool."""

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from gatemesh_common.messages import Action, ActionRequest, InstanceState
 from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.on_verdict import act_or_hold
+from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.record import Condition, Playbook
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
@@ -90,6 +92,34 @@ def revive(case: Case, request: ActionRequest) -> None:
     case.restart()
 
 
+def on_brake_reset(case: Case, request: ActionRequest) -> None:
+    """Act on what the fleet brake has held, within the budget, or have it count for nothing."""
+    incident = case.record.incident
+    if request.backlog == "replay":
+        if incident is not None and incident.status == "held":
+            act_or_hold(case)
+        return
+    if case.record.serving:
+        case.set_incident("expired", skipped_by(request))
+        case.answer_evidence()
+    elif is_spared(case):
+        case.enter_probation(Trigger.SPARED)
+        case.set_incident("expired", skipped_by(request))
+
+
+def skipped_by(request: ActionRequest) -> str:
+    """Word how an incident ended that nobody acted on."""
+    return f"skipped by {request.requested_by} after the fleet brake"
+
+
+def is_spared(case: Case) -> bool:
+    """True for an instance whose life the fleet brake has kept from being ended."""
+    record, incident = case.record, case.record.incident
+    asked = incident is not None and incident.condition is Condition.OPERATOR
+    waits = record.wanted in ENDS_OR_CHANGES_A_LIFE and record.running
+    return waits and not asked and (record.state, Trigger.SPARED) in TRANSITIONS
+
+
 def allowed(case: Case, trigger: Trigger) -> bool:
     """True when the state table and the ejection budget allow the trigger; else says why not."""
     if (case.record.state, trigger) not in TRANSITIONS:
@@ -116,4 +146,5 @@ REQUESTS: dict[str, Callable[[Case, ActionRequest], None]] = {
     "eject": on_eject,
     "quarantine": on_quarantine,
     "release": on_release,
+    "reset_brake": on_brake_reset,
 }

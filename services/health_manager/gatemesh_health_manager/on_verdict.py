@@ -174,7 +174,7 @@ def accuse(case: Case, condition: Condition, reason: str, playbook: Playbook) ->
     incident = case.record.incident
     if incident is not None and RANK[condition] <= rank_of(incident):
         return
-    case.open_incident(condition, reason, playbook)
+    case.accuse(condition, reason, playbook)
     act_or_hold(case)
 
 
@@ -184,11 +184,11 @@ def rank_of(incident: Incident) -> int:
 
 
 def act_or_hold(case: Case) -> None:
-    """Follow the playbook of the open incident unless the pool is paused or has no room."""
+    """Follow the playbook of the open incident unless a brake is on or the pool has no room."""
     incident = case.record.incident
     if incident is None:
         return
-    if case.pool.paused or case.why_not_out() is not None:
+    if case.frozen or case.why_not_out() is not None:
         case.set_incident("held")
         return
     case.set_incident("open")

@@ -128,6 +128,17 @@ class EjectionBudget(Section):
     """How long an incident waits for room before it expires."""
 
 
+class FleetBrake(Section):
+    """Most of a pool accused at once: nothing is done any more until a person has looked."""
+
+    enabled: bool = True
+    max_accused_share: float = Field(default=0.5, ge=0, le=1)
+    """Share of a pool's instances that may be accused within the window; more, and it falls."""
+    window_s: Seconds = 300.0
+    min_accused: int = Field(default=3, ge=1, le=10_000)
+    """Fewer never make it fall: two accusations in a small pool may well be two faults."""
+
+
 class DrainPolicy(Section):
     """How an instance is drained."""
 
@@ -233,6 +244,7 @@ class PoolPolicy(Section):
     condition_d: ConditionD = ConditionD()
     probes: ProbePolicy = ProbePolicy()
     ejection: EjectionBudget = EjectionBudget()
+    fleet_brake: FleetBrake = FleetBrake()
     drain: DrainPolicy = DrainPolicy()
     restart: RestartPolicy = RestartPolicy()
     repair: RepairPolicy = RepairPolicy()

@@ -97,6 +97,8 @@ class InstanceRecord:
     refuted_at: datetime | None = None
     """When a hard proof on the present life was last refuted."""
     streaks: Streaks = NO_STREAKS
+    accused_at: datetime | None = None
+    """When a condition last opened an incident here."""
     repaired_at: datetime | None = None
     """When repair in place was last tried on the present life."""
     fence: int = 0
@@ -145,6 +147,11 @@ class PoolFacts:
     routing_version: int = 0
     probing: int = 0
     """Instances in rotation that are being probed."""
+    braked: bool = False
+    """True while the fleet brake is on."""
+    brake_reset_at: datetime | None = None
+    accused: frozenset[str] = frozenset()
+    """Instances accused lately, as the fleet brake counts them."""
 
 
 @dataclass(frozen=True)
@@ -197,4 +204,6 @@ class Decision:
     ends: tuple[CommandEnd, ...] = ()
     refusal: str | None = None
     """Why an operator's request was not followed."""
+    brake: str | None = None
+    """Why the fleet brake falls with this decision."""
     routing_changed: bool = field(default=False)

@@ -50,7 +50,13 @@ from gatemesh_health_manager.store_tables import (
     REQUESTS,
     TELEMETRY_WINDOWS,
 )
-from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_policy, tell_verdicts
+from gatemesh_health_manager.telling import (
+    tell_brakes,
+    tell_decisions,
+    tell_fleet,
+    tell_policy,
+    tell_verdicts,
+)
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +172,7 @@ class Store:
         if work.announced:
             self._announced()
         tell_decisions(work.decisions)
+        tell_brakes(work.fleet)
 
 
 class Work:
@@ -240,19 +247,30 @@ class Work:
 
     async def answer(self, request: ActionRequest) -> None:
         """Follow or refuse a request, and write it down."""
+        note = ""
         if request.instance_id is None:
             refusal = await self._answer_about_pool(request)
+            note = f"backlog: {request.backlog}" if request.backlog else ""
         else:
             await self.load_known({request.instance_id})
             refusal = self._answer_about_instance(request.instance_id, request)
-        row = request_row(request, refusal, self._now)
+        row = request_row(request, refusal, self._now, note)
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
 
     async def _answer_about_pool(self, request: ActionRequest) -> str:
         await self.load_all()
         if request.pool not in self.fleet.pools:
             return "no instance of this pool has been heard of"
+        if request.action == "reset_brake":
+            return self._reset_brake(request)
         self.fleet.pause(request)
+        return ""
+
+    def _reset_brake(self, request: ActionRequest) -> str:
+        if not self.fleet.reset_brake(request, self._now):
+            return "the fleet brake of this pool is not on"
+        for record in self.fleet.members(request.pool):
+            self.decide(record.instance_id, request)
         return ""
 
     def _answer_about_instance(self, instance_id: str, request: ActionRequest) -> str:

@@ -51,6 +51,7 @@ SAME_NAME = (
     "observed_at",
     "evidence_since",
     "refuted_at",
+    "accused_at",
     "repaired_at",
     "fence",
     "wanted_from",
@@ -319,15 +320,18 @@ def telemetry_row(window: TelemetryWindow) -> Row:
     }
 
 
-def request_row(request: ActionRequest, refusal: str, now: datetime) -> Row:
-    """Return the row of an operator's request; an empty refusal means that it was followed."""
+def request_row(request: ActionRequest, refusal: str, now: datetime, note: str = "") -> Row:
+    """Return the row of an operator's request; an empty refusal means that it was followed.
+
+    The note says more of one that was.
+    """
     names = ("message_id", "action", "pool", "instance_id")
     return _fields(request, *names) | {
         "requested_by": storable(request.requested_by),
         "reason": storable(request.reason),
         "requested_at": request.timestamp,
         "outcome": "refused" if refusal else "accepted",
-        "why": refusal,
+        "why": refusal or note,
         "decided_at": now,
     }
 

@@ -41,6 +41,8 @@ POOLS = Table(
     Column("routing_version", BigInteger),
     Column("paused", Boolean),
     Column("half_life_s", Float),
+    *_moment("braked_at", "brake_reset_at"),
+    *_text("brake_reason", "brake_reset"),
 )
 
 INSTANCES = Table(
@@ -51,7 +53,7 @@ INSTANCES = Table(
     *_text("wanted_action", "flight_command_id", "flight_action", "ticket_id", "ticket_purpose"),
     *_moment("state_since", "observed_at", "evidence_since", "refuted_at", "penalty_at"),
     *_moment("wanted_from", "flight_due_at", "due_at", "repaired_at"),
-    *_moment("ticket_until", "probed_at", "probe_from", "shift_until"),
+    *_moment("ticket_until", "probed_at", "probe_from", "shift_until", "accused_at"),
     Column("closed_tickets", ARRAY(Text)),
     Column("streaks", JSONB),
     Column("incarnation", Integer),

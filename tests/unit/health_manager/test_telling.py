@@ -8,6 +8,7 @@ from prometheus_client import REGISTRY
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.telling import (
+    tell_brakes,
     tell_decisions,
     tell_fleet,
     tell_policy,
@@ -59,6 +60,27 @@ def test_states_are_a_gauge() -> None:
     tell_fleet(pool)
     assert value("gatemesh_instances", pool="default", state="healthy") == 1
     assert value("gatemesh_instances", pool="default", state="ejected") == 1
+
+
+def test_a_fleet_brake_is_told_once_and_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """One alert when it falls, one line when a person resets it; the metric shows it meanwhile."""
+    caplog.set_level(logging.INFO)
+    braked = fleet()
+    fallen = PoolRecord("default", braked_at=NOW, brake_reason="3 of 4")
+    braked.pools["default"] = fallen
+    tell_brakes(braked)
+    tell_brakes(Fleet(Policy(), [fallen], []))
+    [told] = [each for each in caplog.records if each.msg == "fleet_brake_fell"]
+    assert (told.levelno, vars(told)["reason"]) == (logging.ERROR, "3 of 4")
+    assert value("gatemesh_fleet_brake", pool="default") == 1
+    reset = Fleet(Policy(), [fallen], [])
+    reset.pools["default"] = PoolRecord("default", brake_reset_at=NOW, brake_reset="skip by ann")
+    tell_brakes(reset)
+    [told] = [each for each in caplog.records if each.msg == "fleet_brake_reset"]
+    assert vars(told)["by"] == "skip by ann"
+    assert value("gatemesh_fleet_brake", pool="default") == 0
+    tell_fleet(Fleet(Policy(), [fallen], []))
+    assert value("gatemesh_fleet_brake", pool="default") == 1
 
 
 def test_only_the_rules_in_force_are_shown() -> None:
