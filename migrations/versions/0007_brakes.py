@@ -1,4 +1,4 @@
-"""The fleet brake: when it fell on a pool and why, and who was accused when."""
+"""The fleet brake (when it fell on a pool and why, who was accused when), and slow start."""
 
 from alembic import op
 
@@ -14,7 +14,10 @@ STATEMENTS = (
         ADD COLUMN brake_reason text NOT NULL DEFAULT '',
         ADD COLUMN brake_reset_at timestamptz,
         ADD COLUMN brake_reset text NOT NULL DEFAULT ''""",
-    "ALTER TABLE instances ADD COLUMN accused_at timestamptz",
+    """
+    ALTER TABLE instances
+        ADD COLUMN accused_at timestamptz,
+        ADD COLUMN readmitted_at timestamptz""",
     """
     CREATE VIEW pools_v1 AS
     SELECT p.pool, count(i.instance_id) AS instances,
@@ -38,7 +41,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Take them back."""
     op.execute("DROP VIEW pools_v1")
-    op.execute("ALTER TABLE instances DROP COLUMN accused_at")
+    op.execute("ALTER TABLE instances DROP COLUMN accused_at, DROP COLUMN readmitted_at")
     op.execute(
         "ALTER TABLE pools DROP COLUMN braked_at, DROP COLUMN brake_reason, "
         "DROP COLUMN brake_reset_at, DROP COLUMN brake_reset"

@@ -271,7 +271,7 @@ class Case:
         )
 
     def _weight(self) -> float:
-        weight = weight_of(self.record, self.policy.score, self.now)
+        weight = weight_of(self.record, self.policy, self.now)
         if self.record.shift_until is None:
             return weight
         return min(weight, self.policy.condition_c.shift_weight)

@@ -255,6 +255,7 @@ def readmit(case: Case) -> None:
         penalty=FULL_SCORE - case.policy.score.readmit_score,
         penalty_at=case.now,
         probed_at=case.now,
+        readmitted_at=case.now,
         target_life=None,
     )
     case.answer_evidence()

@@ -206,6 +206,15 @@ class ProbationPolicy(Section):
     """Without an answer in this time a fresh ticket is given out."""
 
 
+class SlowStart(Section):
+    """How an instance that comes back into rotation gets its traffic."""
+
+    first_weight: float = Field(default=0.3, gt=0, le=1)
+    """Routing weight at the moment of its return, where the score gives it more."""
+    ramp_s: float = Field(default=30.0, ge=0, le=3600)
+    """Time in which the weight rises to what the score gives it; 0 gives it that at once."""
+
+
 class BaselinePolicy(Section):
     """How the pool's yardstick is learnt from its healthy instances."""
 
@@ -250,6 +259,7 @@ class PoolPolicy(Section):
     repair: RepairPolicy = RepairPolicy()
     replace: ReplacePolicy = ReplacePolicy()
     probation: ProbationPolicy = ProbationPolicy()
+    slow_start: SlowStart = SlowStart()
     baseline: BaselinePolicy = BaselinePolicy()
     limits: Limits = Limits()
 

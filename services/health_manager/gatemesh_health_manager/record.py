@@ -97,6 +97,8 @@ class InstanceRecord:
     refuted_at: datetime | None = None
     """When a hard proof on the present life was last refuted."""
     streaks: Streaks = NO_STREAKS
+    readmitted_at: datetime | None = None
+    """When it last came back into rotation."""
     accused_at: datetime | None = None
     """When a condition last opened an incident here."""
     repaired_at: datetime | None = None

@@ -51,6 +51,7 @@ SAME_NAME = (
     "observed_at",
     "evidence_since",
     "refuted_at",
+    "readmitted_at",
     "accused_at",
     "repaired_at",
     "fence",

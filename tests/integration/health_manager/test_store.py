@@ -291,9 +291,25 @@ async def test_a_tick_acts_on_what_is_due(desk: Desk) -> None:
     assert desk.state("engine-0") == "restarting"
 
 
-async def test_a_quiet_tick_writes_nothing(desk: Desk) -> None:
-    """Time alone costs no rows."""
+async def test_traffic_comes_back_step_by_step(desk: Desk) -> None:
+    """The ramp is driven by ticks over stored moments, whichever manager ticks."""
     await desk.bring_up("engine-0", "engine-1")
+    [before] = await desk.store.routing_tables()
+    assert {row.weight for row in before.instances} == {0.3}
+    desk.clock.now += timedelta(seconds=15)
+    await desk.store.tick()
+    assert desk.rows("SELECT weight FROM instance_health_v1") == [(0.6,), (0.6,)]
+    desk.clock.now += timedelta(seconds=15)
+    await desk.store.tick()
+    [after] = await desk.store.routing_tables()
+    assert {row.weight for row in after.instances} == {0.9}
+    assert after.version > before.version
+
+
+async def test_a_quiet_tick_writes_nothing(desk: Desk) -> None:
+    """Time alone costs no rows once the weights have risen."""
+    await desk.bring_up("engine-0", "engine-1")
+    desk.clock.now += timedelta(seconds=40)
     await desk.store.tick()
     before = desk.rows("SELECT xmin::text FROM instances ORDER BY instance_id")
     await desk.store.tick()
