@@ -1,4 +1,4 @@
-"""The fleet brake (when it fell on a pool and why, who was accused when), and slow start."""
+"""The fleet brake (when it fell and why, who was accused when), slow start, flap damping."""
 
 from alembic import op
 
@@ -17,7 +17,8 @@ STATEMENTS = (
     """
     ALTER TABLE instances
         ADD COLUMN accused_at timestamptz,
-        ADD COLUMN readmitted_at timestamptz""",
+        ADD COLUMN readmitted_at timestamptz,
+        ADD COLUMN outs timestamptz[] NOT NULL DEFAULT '{}'""",
     """
     CREATE VIEW pools_v1 AS
     SELECT p.pool, count(i.instance_id) AS instances,
@@ -41,7 +42,9 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Take them back."""
     op.execute("DROP VIEW pools_v1")
-    op.execute("ALTER TABLE instances DROP COLUMN accused_at, DROP COLUMN readmitted_at")
+    op.execute(
+        "ALTER TABLE instances DROP COLUMN accused_at, DROP COLUMN readmitted_at, DROP COLUMN outs"
+    )
     op.execute(
         "ALTER TABLE pools DROP COLUMN braked_at, DROP COLUMN brake_reason, "
         "DROP COLUMN brake_reset_at, DROP COLUMN brake_reset"

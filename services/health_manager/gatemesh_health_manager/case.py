@@ -235,6 +235,24 @@ class Case:
         self.change(restarts=(*recent, self.now) if allowed else recent)
         return allowed
 
+    def count_out(self) -> bool:
+        """Count one more time out by a condition; False when they are too many for a repair."""
+        rule = self.policy.flap
+        since = self.after(-rule.window_s)
+        recent = (*(at for at in self.record.outs if since < at <= self.now), self.now)
+        self.change(outs=recent[-rule.out_count :])
+        return not rule.enabled or len(recent) < rule.out_count
+
+    def stop_flapping(self) -> None:
+        """Take out and leave to a person; the process goes on, so that he can look at it."""
+        rule = self.policy.flap
+        self.move(Trigger.FLAPPED)
+        self.set_incident(
+            "quarantined", f"taken out {rule.out_count} times within {rule.window_s:g} s"
+        )
+        if self.record.running:
+            self.want(Action.EJECT)
+
     def give_up(self, reason: str) -> None:
         """Leave the instance to a person."""
         self.move(Trigger.GAVE_UP)

@@ -54,7 +54,7 @@ def on_repair(case: Case, request: ActionRequest) -> None:
 def on_replace(case: Case, request: ActionRequest) -> None:
     """Take out and start anew from weights pulled anew, through probation."""
     if case.record.state is S.QUARANTINED:
-        case.change(restarts=())
+        case.change(restarts=(), outs=())
         take_over(case, request, Playbook.REPLACE)
         case.replace_from(case.record.incident.cause if case.record.incident else "")
     elif allowed(case, Trigger.PROVEN):
@@ -77,7 +77,7 @@ def on_release(case: Case, request: ActionRequest) -> None:
     if case.record.state is not S.QUARANTINED:
         case.refusal = f"it is {case.record.state}, only a quarantined instance can be released"
     elif case.record.running:
-        case.change(restarts=())
+        case.change(restarts=(), outs=())
         take_over(case, request, Playbook.RESTART)
         case.enter_probation(Trigger.RELEASED)
     else:
@@ -86,7 +86,7 @@ def on_release(case: Case, request: ActionRequest) -> None:
 
 def revive(case: Case, request: ActionRequest) -> None:
     """Restart a quarantined instance with a fresh restart budget."""
-    case.change(restarts=(), target_life=case.record.life_id)
+    case.change(restarts=(), outs=(), target_life=case.record.life_id)
     take_over(case, request, Playbook.RESTART)
     case.move(Trigger.REVIVED)
     case.restart()

@@ -192,26 +192,34 @@ def act_or_hold(case: Case) -> None:
         case.set_incident("held")
         return
     case.set_incident("open")
-    if incident.condition is Condition.B:
+    if incident.condition is Condition.C and not has_shifted(case):
+        return
+    if case.count_out():
+        take_out(case, incident.condition)
+    else:
+        case.stop_flapping()
+
+
+def take_out(case: Case, condition: Condition) -> None:
+    """Begin the playbook of a condition."""
+    if condition is Condition.B:
         case.eject()
-    elif incident.condition is Condition.D:
+    elif condition is Condition.D:
         case.take_out()
-    elif incident.condition is Condition.C:
-        shift_or_leave(case)
     else:
         case.leave()
 
 
-def shift_or_leave(case: Case) -> None:
-    """Shift traffic to the instances that prove right; once that is done, leave."""
+def has_shifted(case: Case) -> bool:
+    """Shift traffic to the instances that prove right; True once that is done."""
     until = case.record.shift_until
-    if until is None:
-        case.change(shift_until=case.after(case.policy.condition_c.shift_s))
-        if case.record.state is InstanceState.HEALTHY:
-            case.move(Trigger.DOUBTED)
-            want_probe(case)
-    elif case.now >= until:
-        case.leave()
+    if until is not None:
+        return case.now >= until
+    case.change(shift_until=case.after(case.policy.condition_c.shift_s))
+    if case.record.state is InstanceState.HEALTHY:
+        case.move(Trigger.DOUBTED)
+        want_probe(case)
+    return False
 
 
 def on_probe_result(case: Case, verdict: Verdict, facts: Facts) -> None:

@@ -206,6 +206,15 @@ class ProbationPolicy(Section):
     """Without an answer in this time a fresh ticket is given out."""
 
 
+class FlapDamping(Section):
+    """An instance that comes back only to be taken out again is left to a person."""
+
+    enabled: bool = True
+    out_count: int = Field(default=4, ge=2, le=1000)
+    """Taken out by a condition so often within the window, it is quarantined at once."""
+    window_s: Seconds = 3600.0
+
+
 class SlowStart(Section):
     """How an instance that comes back into rotation gets its traffic."""
 
@@ -259,6 +268,7 @@ class PoolPolicy(Section):
     repair: RepairPolicy = RepairPolicy()
     replace: ReplacePolicy = ReplacePolicy()
     probation: ProbationPolicy = ProbationPolicy()
+    flap: FlapDamping = FlapDamping()
     slow_start: SlowStart = SlowStart()
     baseline: BaselinePolicy = BaselinePolicy()
     limits: Limits = Limits()

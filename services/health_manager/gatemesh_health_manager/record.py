@@ -124,6 +124,8 @@ class InstanceRecord:
     due_at: datetime | None = None
     """When waiting in this state is over, whatever happens."""
     restarts: tuple[datetime, ...] = ()
+    outs: tuple[datetime, ...] = ()
+    """When conditions took it out lately, as far as flap damping needs to know."""
     weight: float = 0.0
     """Routing weight as last published."""
     incident: Incident | None = None

@@ -19,6 +19,8 @@ class Trigger(StrEnum):
     """Condition A or C, or an operator: drain it."""
     PROVEN = "proven"
     """Condition B or D, a repair, or an operator: out at once."""
+    FLAPPED = "flapped"
+    """Came back and was taken out again too often: a person must look."""
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
     REPAIRED = "repaired"
@@ -71,12 +73,14 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.HEALTHY, T.PROVEN): S.EJECTED,
     (S.HEALTHY, T.EXITED): S.RESTARTING,
     (S.HEALTHY, T.RELIVED): S.STARTING,
+    (S.HEALTHY, T.FLAPPED): S.QUARANTINED,
     (S.HEALTHY, T.WITHDRAWN): S.QUARANTINED,
     (S.SUSPECT, T.CLEARED): S.HEALTHY,
     (S.SUSPECT, T.CONDEMNED): S.DRAINING,
     (S.SUSPECT, T.PROVEN): S.EJECTED,
     (S.SUSPECT, T.EXITED): S.RESTARTING,
     (S.SUSPECT, T.RELIVED): S.STARTING,
+    (S.SUSPECT, T.FLAPPED): S.QUARANTINED,
     (S.SUSPECT, T.WITHDRAWN): S.QUARANTINED,
     (S.DRAINING, T.DRAINED): S.RESTARTING,
     (S.DRAINING, T.STOPPED): S.QUARANTINED,

@@ -93,6 +93,7 @@ def instance_row(record: InstanceRecord) -> Row:
         "ticket_purpose": ticket.purpose if ticket else None,
         "closed_tickets": list(record.closed_tickets),
         "restarts": list(record.restarts),
+        "outs": list(record.outs),
         "streaks": {"c": streak_json(record.streaks.c), "d": streak_json(record.streaks.d)},
     }
 
@@ -113,6 +114,7 @@ def read_instance(row: RowMapping, incident: Incident | None) -> InstanceRecord:
         ticket=ticket or None,
         closed_tickets=tuple(row["closed_tickets"]),
         restarts=tuple(row["restarts"]),
+        outs=tuple(row["outs"]),
         streaks=Streaks(*(read_streak(row["streaks"].get(name, {})) for name in ("c", "d"))),
         incident=incident,
     )

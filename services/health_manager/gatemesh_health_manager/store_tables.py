@@ -62,6 +62,7 @@ INSTANCES = Table(
     Column("penalty", Float),
     Column("fence", BigInteger),
     Column("restarts", ARRAY(DateTime(timezone=True))),
+    Column("outs", ARRAY(DateTime(timezone=True))),
     Column("weight", Float),
 )
 

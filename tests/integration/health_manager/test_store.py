@@ -306,6 +306,26 @@ async def test_traffic_comes_back_step_by_step(desk: Desk) -> None:
     assert after.version > before.version
 
 
+async def test_flapping_is_remembered(desk: Desk) -> None:
+    """Out and back three times, each in transactions of its own; the fourth time is the last."""
+    await desk.bring_up("engine-0", "engine-1")
+    life = 1
+    for _ in range(3):
+        await desk.judge("engine-0", 6)
+        await desk.report("engine-0")
+        life += 1
+        await desk.report("engine-0", life=f"life-{life}")
+        ticket = desk.rows("SELECT ticket_id FROM instances WHERE instance_id = 'engine-0'")[0][0]
+        await desk.judge("engine-0", 1, check_level="L5", outcome="passed", request_id=ticket)
+        await desk.report("engine-0")
+        assert desk.state("engine-0") == "healthy"
+        desk.clock.now += timedelta(seconds=600)
+    await desk.judge("engine-0", 6)
+    assert desk.state("engine-0") == "quarantined"
+    ended = "SELECT reason FROM incidents_v1 WHERE status = 'quarantined'"
+    assert desk.rows(ended) == [("taken out 4 times within 3600 s",)]
+
+
 async def test_a_quiet_tick_writes_nothing(desk: Desk) -> None:
     """Time alone costs no rows once the weights have risen."""
     await desk.bring_up("engine-0", "engine-1")

@@ -141,6 +141,9 @@ TOUCHY = parse_policy(
     "[defaults.fleet_brake]\nmin_accused = 1\nmax_accused_share = 0.3\nwindow_s = 1000\n"
 )
 """One accusation in three makes the fleet brake fall."""
+FLAPPING = parse_policy("[defaults.flap]\nout_count = 2\n")
+"""The second time out within an hour ends in quarantine."""
+RULES = st.sampled_from([Policy(), REPAIRING, TOUCHY, FLAPPING])
 
 
 def played(steps: list[Step], policy: Policy | None = None) -> World:
@@ -153,7 +156,7 @@ def played(steps: list[Step], policy: Policy | None = None) -> World:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(STEPS, max_size=40), st.sampled_from([Policy(), REPAIRING, TOUCHY]), BACKLOGS)
+@given(st.lists(STEPS, max_size=40), RULES, BACKLOGS)
 def test_every_incident_ends(steps: list[Step], policy: Policy, backlog: str) -> None:
     """With everybody at work, a person too; floor, brake and commands are checked on the way."""
     world = played(steps, policy)
@@ -164,7 +167,7 @@ def test_every_incident_ends(steps: list[Step], policy: Policy, backlog: str) ->
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(STEPS, max_size=40), st.sampled_from([Policy(), REPAIRING, TOUCHY]), BACKLOGS)
+@given(st.lists(STEPS, max_size=40), RULES, BACKLOGS)
 def test_every_incident_ends_without_executor_and_agents(
     steps: list[Step], policy: Policy, backlog: str
 ) -> None:

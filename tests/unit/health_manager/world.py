@@ -35,7 +35,7 @@ from gatemesh_health_manager.states import Trigger
 
 from .samples import NOW
 
-OWN_CHOICE = {Trigger.CONDEMNED, Trigger.PROVEN, Trigger.WITHDRAWN}
+OWN_CHOICE = {Trigger.CONDEMNED, Trigger.PROVEN, Trigger.FLAPPED, Trigger.WITHDRAWN}
 """Ways out of rotation that are decided; an exit just happens."""
 WAITING_STATES = {
     InstanceState.DRAINING,
@@ -305,9 +305,10 @@ class World:
         incident = decision.record.incident
         if not braked or (incident is not None and incident.condition is Condition.OPERATOR):
             return
-        withdrawn = any(step.after is InstanceState.QUARANTINED for step in decision.transitions)
-        chosen = any(step.trigger in OWN_CHOICE for step in decision.transitions)
-        assert withdrawn or not chosen, "taken out though the fleet brake is on"
+        # Only operators withdraw.
+        forbidden = OWN_CHOICE - {Trigger.WITHDRAWN}
+        chosen = any(step.trigger in forbidden for step in decision.transitions)
+        assert not chosen, "taken out though the fleet brake is on"
         ended = any(
             order.command.action in ENDS_OR_CHANGES_A_LIFE and decision.record.running
             for order in decision.commands
