@@ -20,6 +20,7 @@ from gatemesh_health_manager.store_rows import (
     instance_row,
     read_incident,
     read_instance,
+    storable,
     transition_row,
 )
 from gatemesh_health_manager.store_tables import (
@@ -211,7 +212,7 @@ async def save(
 async def _save_pools(connection: AsyncConnection, fleet: Fleet) -> None:
     for pool in fleet.pools.values():
         if fleet.loaded.get(pool.pool) != pool:
-            changed = {name: getattr(pool, name) for name in POOL_FIELDS}
+            changed = {name: storable(getattr(pool, name)) for name in POOL_FIELDS}
             await connection.execute(update(POOLS).where(POOLS.c.pool == pool.pool).values(changed))
 
 

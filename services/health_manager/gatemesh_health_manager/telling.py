@@ -27,7 +27,9 @@ COMMANDS = Counter("gatemesh_commands_total", "Commands ordered, by action.", ["
 INSTANCES = Gauge(
     "gatemesh_instances", "Instances by state, as the ticking manager sees them.", ["pool", "state"]
 )
-BRAKED = Gauge("gatemesh_fleet_brake", "1 while the fleet brake is on.", ["pool"])
+BRAKED = Gauge(
+    "gatemesh_fleet_brake", "1 while it is on, as the ticking manager sees it.", ["pool"]
+)
 POLICY = Gauge("gatemesh_policy_info", "1 for the version of the rules in force.", ["version"])
 POLICY_INVALID = Gauge(
     "gatemesh_policy_invalid", "1 while the policy file cannot be used and older rules stay."
@@ -71,6 +73,12 @@ def tell_fleet(fleet: Fleet) -> None:
             INSTANCES.labels(pool, state.value).set(states[state])
 
 
+def tell_no_fleet() -> None:
+    """Show no fleet: another manager ticks, and what was seen here before is no longer so."""
+    INSTANCES.clear()
+    BRAKED.clear()
+
+
 def tell_brakes(fleet: Fleet) -> None:
     """Say of which pools the fleet brake fell or was reset."""
     for name, pool in fleet.pools.items():
@@ -78,7 +86,6 @@ def tell_brakes(fleet: Fleet) -> None:
         before = known.braked_at if known else None
         if pool.braked_at == before:
             continue
-        BRAKED.labels(name).set(pool.braked_at is not None)
         if pool.braked_at is not None:
             log.error("fleet_brake_fell", extra={"pool": name, "reason": pool.brake_reason})
         else:

@@ -18,6 +18,7 @@ from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
+from gatemesh_health_manager.telling import tell_no_fleet
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ class Ticker:
         """Look at every deadline once."""
         if await self._leadership.held():
             await self._store.tick()
+        else:
+            tell_no_fleet()
 
     async def follow_policy(self) -> None:
         """Take over the rules of the policy file where they are not those in force.
