@@ -69,8 +69,7 @@ class Recorder:
     def ask(self, request: ActionRequest, at: datetime) -> list[Decision]:
         """Follow or refuse a request."""
         self._begin_work()
-        _, decision = self.fleet.answer(request, at)
-        decisions = [decision] if decision else []
+        _, decisions = self.fleet.answer(request, at)
         return self._keep(InputKind.REQUEST, message_body(request), decisions, at)
 
     def tick(self, at: datetime) -> list[Decision]:
@@ -174,23 +173,28 @@ class MadeUpPool:
     def _mishap(self) -> None:
         dice, name = self._random.random(), self._random.choice(list(self.engines))
         engine = self.engines[name]
-        if dice < 0.005:
+        if dice < 0.01:
             engine.failing_share = self._random.choice((0.02, 0.3, 1.0))
             engine.hard = self._random.random() < 0.5
-        elif dice < 0.007:
+        elif dice < 0.013:
             engine.running = False
-        elif dice < 0.01:
-            actions = ("drain", "release", "eject", "restart", "quarantine", "pause", "resume")
-            action = self._random.choice(actions)
-            about = None if action in ("pause", "resume") else name
-            request = ActionRequest(
-                message_id=self._id(),
-                timestamp=self.now,
-                action=action,
-                instance_id=about,
-                requested_by="somebody",
-            )
-            self._note(self.recorder.ask(request, self._soon()))
+        elif dice < 0.02:
+            self._ask(name)
+
+    def _ask(self, name: str) -> None:
+        of_instances = ("drain", "release", "eject", "restart", "quarantine")
+        of_pools = ("pause", "resume", "reset_brake")
+        action = self._random.choice((*of_instances, *of_pools))
+        backlog = self._random.choice(("skip", "replay")) if action == "reset_brake" else None
+        request = ActionRequest(
+            message_id=self._id(),
+            timestamp=self.now,
+            action=action,
+            instance_id=None if action in of_pools else name,
+            backlog=backlog,
+            requested_by="somebody",
+        )
+        self._note(self.recorder.ask(request, self._soon()))
 
     def _observe(self, name: str) -> None:
         engine, at = self.engines[name], self._soon()

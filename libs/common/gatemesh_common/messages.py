@@ -152,7 +152,7 @@ class Verdict(HandmadeMessage):
 
 
 class ActionRequest(HandmadeMessage):
-    """An operator asks the manager for an action on one instance, or to pause or resume acting."""
+    """An operator asks the manager for an action on one instance, or on a whole pool."""
 
     exchange = CONTROL
     routing_key = "request.v1"
@@ -167,17 +167,29 @@ class ActionRequest(HandmadeMessage):
         "quarantine",
         "pause",
         "resume",
+        "reset_brake",
     ]
     pool: Identifier = "default"
     instance_id: Identifier | None = None
     requested_by: Identifier
     reason: str = Field(default="", max_length=500)
+    backlog: Literal["skip", "replay"] | None = None
+    """With `reset_brake`: whether what the brake held counts for nothing, or is acted on."""
 
     @model_validator(mode="after")
     def name_an_instance(self) -> "ActionRequest":
         """Refuse a request about an instance that names none."""
-        if self.instance_id is None and self.action not in ("pause", "resume"):
+        if self.instance_id is None and self.action not in ("pause", "resume", "reset_brake"):
             raise ValueError(f"instance_id: required for action {self.action!r}")
+        return self
+
+    @model_validator(mode="after")
+    def choose_for_the_backlog(self) -> "ActionRequest":
+        """Refuse to reset the brake of one instance, or without a choice."""
+        if self.action == "reset_brake" and self.backlog is None:
+            raise ValueError("backlog: skip or replay is required for action 'reset_brake'")
+        if self.action == "reset_brake" and self.instance_id is not None:
+            raise ValueError("instance_id: the fleet brake is the pool's")
         return self
 
     def key_words(self) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from gatemesh_ctl.store import Row
 
 APP_ID = "ctl"
 ACTIONS: tuple[str, ...] = get_args(ActionRequest.model_fields["action"].annotation)
-POOL_ACTIONS = ("pause", "resume")
+POOL_ACTIONS = ("pause", "resume", "reset_brake")
+BACKLOG_CHOICES = ("skip", "replay")
 
 
 def check_action(action: str, instance_id: str | None) -> None:
@@ -28,6 +29,18 @@ def check_action(action: str, instance_id: str | None) -> None:
         )
     if action not in POOL_ACTIONS and instance_id is None:
         raise CtlError(f"{action} needs an instance", f"gatemesh-ctl request {action} INSTANCE")
+
+
+def check_backlog(action: str, backlog: str | None) -> None:
+    """Raise CtlError when the choice for what the fleet brake has held is missing or misplaced."""
+    if (action == "reset_brake") is (backlog is not None) and backlog in (None, *BACKLOG_CHOICES):
+        return
+    if action != "reset_brake":
+        raise CtlError(f"{action} takes no --backlog", "leave it out")
+    raise CtlError(
+        "reset_brake needs a choice for the incidents that the brake has held",
+        "give --backlog skip (they count for nothing) or --backlog replay (they are acted on)",
+    )
 
 
 def pool_of_instance(instance: Row, pool: str | None) -> str:
@@ -61,7 +74,14 @@ def pool_to_hold(known: Sequence[str], pool: str | None) -> str:
 
 
 def build_request(
-    action: str, pool: str, instance_id: str | None, now: datetime, *, by: str, reason: str
+    action: str,
+    pool: str,
+    instance_id: str | None,
+    now: datetime,
+    *,
+    by: str,
+    reason: str,
+    backlog: str | None = None,
 ) -> ActionRequest:
     """Return the message.
 
@@ -76,6 +96,7 @@ def build_request(
                 "instance_id": instance_id,
                 "requested_by": by,
                 "reason": reason,
+                "backlog": backlog,
                 "timestamp": now,
             }
         )

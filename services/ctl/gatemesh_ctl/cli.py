@@ -24,6 +24,7 @@ from gatemesh_ctl.asking import (
     POOL_ACTIONS,
     build_request,
     check_action,
+    check_backlog,
     pool_of_instance,
     pool_to_hold,
     send_request,
@@ -69,7 +70,7 @@ COMMAND_COLUMNS = (
 )
 TIMELINE_COLUMNS = ("at", "instance_id", "incarnation", "kind", "what", "detail")
 LETTER_COLUMNS = ("message_id", "type", "queue", "reason", "timestamp")
-POOL_COLUMNS = ("pool", "instances", "in_rotation", "paused", "states")
+POOL_COLUMNS = ("pool", "instances", "in_rotation", "paused", "braked", "states")
 TRAFFIC_COLUMNS = ("pool", "requests", "tokens", "unguarded")
 QUEUE_COLUMNS = ("queue", "messages", "consumers")
 
@@ -109,7 +110,7 @@ def status(*, json_form: JsonForm = False) -> None:
     parts, faults = {}, []
     try:
         with Store(found.database()) as store:
-            parts["pools"] = pool_rows(store.instances())
+            parts["pools"] = pool_rows(store.instances(), store.pools())
             parts["traffic"] = store.traffic()
             parts["incidents"] = store.newest(views.INCIDENTS, 100, status="open")
             parts["incidents"] += store.newest(views.INCIDENTS, 100, status="held")
@@ -216,6 +217,9 @@ def request(
     instance: Annotated[str | None, typer.Argument(help="The instance it is about.")] = None,
     *,
     pool: Annotated[str | None, typer.Option(help="The pool; found when it is left out.")] = None,
+    backlog: Annotated[
+        str | None, typer.Option(help="With reset_brake: skip or replay what it held.")
+    ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
     by: Annotated[str | None, typer.Option(help="Who asks; the login name without it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end.")] = False,
@@ -224,11 +228,15 @@ def request(
 ) -> None:
     """Ask the manager for an action, and print the id of the request."""
     check_action(action, instance)
+    check_backlog(action, backlog)
     found = addresses()
     with Store(found.database()) as store:
         known_pool = pool_for(store, action, instance, pool)
         message = build_request(
-            action, known_pool, instance, utc_now(), by=by or me(), reason=reason
+            *(action, known_pool, instance, utc_now()),
+            by=by or me(),
+            reason=reason,
+            backlog=backlog,
         )
         asyncio.run(send_request(found.broker(), message))
         if not wait:
@@ -268,8 +276,9 @@ def me() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def pool_rows(health: list[Row]) -> list[Row]:
-    """Return one row per pool."""
+def pool_rows(health: list[Row], known: list[Row]) -> list[Row]:
+    """Return one row per pool that has instances."""
+    brakes = {row["pool"]: row for row in known}
     pools: dict[str, list[Row]] = {}
     for row in health:
         pools.setdefault(row["pool"], []).append(row)
@@ -279,6 +288,9 @@ def pool_rows(health: list[Row]) -> list[Row]:
             "instances": len(rows),
             "in_rotation": sum(row["in_rotation"] for row in rows),
             "paused": any(row["paused"] for row in rows),
+            "braked": brakes[pool]["braked"],
+            "brake_reason": brakes[pool]["brake_reason"],
+            "held_incidents": brakes[pool]["held_incidents"],
             "states": ", ".join(
                 f"{count} {state}"
                 for state, count in sorted(Counter(row["state"] for row in rows).items())
@@ -308,6 +320,8 @@ def show_status(parts: dict[str, list[Row]], faults: list[str], *, json_form: bo
         if parts.get(name):
             console().print(table_of(parts[name], shown))
             console().print()
+    for line in brakes_on(parts.get("pools", [])):
+        console().print(line, markup=False)
     for line in (*remarks(parts.get("queues", [])), *unguarded_in(parts.get("traffic", []))):
         console().print(line, markup=False)
 
@@ -323,6 +337,17 @@ def remarks(queues: list[Row]) -> list[str]:
             service = row["queue"].partition(".")[0]
             lines.append(f"nobody reads {row['queue']}: is the {service} running?")
     return lines
+
+
+def brakes_on(pools: list[Row]) -> list[str]:
+    """Return a line for each pool that waits for a person since the fleet brake fell."""
+    return [
+        f"pool {row['pool']}: the fleet brake is on ({row['brake_reason']}), "
+        f"{row['held_incidents']} incidents are held: "
+        f"gatemesh-ctl request reset_brake --pool {row['pool']} --backlog skip|replay"
+        for row in pools
+        if row["braked"]
+    ]
 
 
 def unguarded_in(traffic: list[Row]) -> list[str]:

@@ -68,7 +68,7 @@ class Follower:
             if decided["outcome"] == "refused":
                 return Followed(Ending.REFUSED, decided["why"])
             if self.request.action in POOL_ACTIONS:
-                return Followed(Ending.DONE, "accepted")
+                return Followed(Ending.DONE, decided["why"] or "accepted")
             ended = self._look_at_incident(decided)
             if ended is not None:
                 return ended

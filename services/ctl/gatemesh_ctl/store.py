@@ -43,12 +43,14 @@ VERDICTS = "verdicts_v1"
 COMMANDS = "commands_v1"
 REQUESTS = "requests_v1"
 TIMELINE = "timeline_v1"
+POOLS = "pools_v1"
 TRAFFIC = "traffic_v1"
 TRAFFIC_SPAN = timedelta(hours=1)
 """What is summed up as the present traffic."""
 
 ORDERS = {
     HEALTH: ("pool", "instance_id"),
+    POOLS: ("pool",),
     INCIDENTS: ("opened_at",),
     VERDICTS: ("received_at",),
     COMMANDS: ("issued_at",),
@@ -97,6 +99,10 @@ class Store:
     def instances(self, **equals: object) -> list[Row]:
         """Return instances by pool and name."""
         return self._run(_selection(HEALTH, equals, descending=False))
+
+    def pools(self) -> list[Row]:
+        """Return pools by name."""
+        return self._run(_selection(POOLS, {}, descending=False))
 
     def traffic(self) -> list[Row]:
         """Return what each pool answered within the last hour, and what no gate looked at."""

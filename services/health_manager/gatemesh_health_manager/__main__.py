@@ -30,6 +30,7 @@ from gatemesh_common.running import (
 from gatemesh_common.settings import load_settings
 from gatemesh_health_manager import migrate
 from gatemesh_health_manager.policy import Policy, load_policy
+from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.store import APP_ID, Store
 from gatemesh_health_manager.store_baselines import BaselineStore
@@ -131,6 +132,7 @@ def ticker(
         publisher,
         leadership,
         baselines,
+        policy_file=PolicyFile(settings.policy_file) if settings.policy_file else None,
         tick_s=settings.tick_s,
         heartbeat_s=settings.heartbeat_s,
         baseline_s=settings.baseline_s,

@@ -15,6 +15,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
     derived_id,
 )
+from gatemesh_health_manager.fleet_brake import why_braked
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, command_for, time_for
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
@@ -60,6 +61,7 @@ class Case:
         self.cause = cause
         """Id of the event; ids made here derive from it, so that a repetition repeats them."""
         self.refusal: str | None = None
+        self._brake: str | None = None
         self._transitions: list[Transition] = []
         self._incidents: dict[str, Incident] = {}
         self._orders: list[CommandOrder] = []
@@ -174,7 +176,26 @@ class Case:
         self._incidents[incident.incident_id] = incident
         self.change(incident=incident)
 
+    def accuse(self, condition: Condition, reason: str, playbook: Playbook) -> None:
+        """Open an incident by a condition; where most of the pool is accused, the brake falls."""
+        self.open_incident(condition, reason, playbook)
+        self.change(accused_at=self.now)
+        if not self.pool.braked:
+            accused = self.pool.accused | {self.record.instance_id}
+            rule = self.policy.fleet_brake
+            self._brake = why_braked(len(accused), self.pool.total, rule)
+
     # Brakes
+
+    @property
+    def braked(self) -> bool:
+        """True while the fleet brake is on, from this very event on too."""
+        return self.pool.braked or self._brake is not None
+
+    @property
+    def frozen(self) -> bool:
+        """True while nothing may be done but what an operator asks for."""
+        return self.pool.paused or self.braked
 
     def why_not_out(self) -> str | None:
         """Return what forbids taking this instance out of rotation now; None when it may go."""
@@ -216,6 +237,24 @@ class Case:
         self.change(restarts=(*recent, self.now) if allowed else recent)
         return allowed
 
+    def count_out(self) -> bool:
+        """Count one more time out by a condition; False when they are too many for a repair."""
+        rule = self.policy.flap
+        since = self.after(-rule.window_s)
+        recent = (*(at for at in self.record.outs if since < at <= self.now), self.now)
+        self.change(outs=recent[-rule.out_count :])
+        return not rule.enabled or len(recent) < rule.out_count
+
+    def stop_flapping(self) -> None:
+        """Take out and leave to a person; the process goes on, so that he can look at it."""
+        rule = self.policy.flap
+        self.move(Trigger.FLAPPED)
+        self.set_incident(
+            "quarantined", f"taken out {rule.out_count} times within {rule.window_s:g} s"
+        )
+        if self.record.running:
+            self.want(Action.EJECT)
+
     def give_up(self, reason: str) -> None:
         """Leave the instance to a person."""
         self.move(Trigger.GAVE_UP)
@@ -249,20 +288,24 @@ class Case:
             commands=tuple(self._orders),
             ends=tuple(self._ends),
             refusal=self.refusal,
+            brake=self._brake,
             routing_changed=changed,
         )
 
     def _weight(self) -> float:
-        weight = weight_of(self.record, self.policy.score, self.now)
+        weight = weight_of(self.record, self.policy, self.now)
         if self.record.shift_until is None:
             return weight
         return min(weight, self.policy.condition_c.shift_weight)
 
     def _may_send(self, action: Action) -> bool:
-        """True unless it ends a process in a paused pool, and no operator has asked for that."""
+        """True unless a brake spares the process, and no operator has asked for the action."""
         incident = self.record.incident
         asked = incident is not None and incident.condition is Condition.OPERATOR
-        return asked or not self.pool.paused or action not in ENDS_OR_CHANGES_A_LIFE
+        if asked or action not in ENDS_OR_CHANGES_A_LIFE:
+            return True
+        # The fleet brake spares lives: what has stopped is started again, or the pool would shrink.
+        return not self.pool.paused and not (self.braked and self.record.running)
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         available_at = max(self.now, self.record.wanted_from or self.now)

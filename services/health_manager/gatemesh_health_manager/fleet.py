@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from gatemesh_common.messages import ActionRequest, InstanceState
 from gatemesh_health_manager.assess import Event, assess
 from gatemesh_health_manager.facts import NO_FACTS, Facts
+from gatemesh_health_manager.fleet_brake import accused_lately
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts
 
@@ -18,8 +19,17 @@ class PoolRecord:
     pool: str
     routing_version: int = 0
     paused: bool = False
+    braked_at: datetime | None = None
+    """When the fleet brake fell; none while it is not on."""
+    brake_reason: str = ""
+    """Why it fell last."""
+    brake_reset_at: datetime | None = None
+    """When a person last reset it; earlier accusations make it fall no more."""
+    brake_reset: str = ""
+    """Who did, and what became of the incidents it had held."""
 
 
+NOBODY: frozenset[str] = frozenset()
 UNSEEN_FOR = timedelta(seconds=120)
 """An instance that the executor shows so much less lately than others has left its list."""
 
@@ -74,12 +84,16 @@ class Fleet:
         self.put(fresh)
         return fresh
 
-    def facts_of(self, pool: str) -> PoolFacts:
-        """Return what decisions must know of a pool."""
-        known = self._facts.get(pool)
-        if known is None:
-            known = self._facts[pool] = self._count(pool)
-        return known
+    def facts_of(self, pool: str, now: datetime | None = None) -> PoolFacts:
+        """Return what decisions must know of a pool; who was accused lately needs the moment."""
+        facts = self._facts.get(pool)
+        if facts is None:
+            facts = self._facts[pool] = self._count(pool)
+        if now is None or not facts.accused:
+            return replace(facts, accused=NOBODY) if facts.accused else facts
+        rule, reset_at = self.policy.for_pool(pool).fleet_brake, facts.brake_reset_at
+        members = [self.records[name] for name in facts.accused]
+        return replace(facts, accused=accused_lately(members, rule, reset_at, now))
 
     def see(self, instance_id: str, at: datetime) -> None:
         """Note when the executor last looked at an instance."""
@@ -91,6 +105,7 @@ class Fleet:
         self._facts.clear()
 
     def _count(self, pool: str) -> PoolFacts:
+        """Count the members; `accused` are here all that ever were."""
         members = present(
             record
             for record in self.records.values()
@@ -103,6 +118,11 @@ class Fleet:
             paused=known.paused,
             routing_version=known.routing_version,
             probing=sum(record.serving and record.ticket is not None for record in members),
+            braked=known.braked_at is not None,
+            brake_reset_at=known.brake_reset_at,
+            accused=frozenset(
+                record.instance_id for record in members if record.accused_at is not None
+            ),
         )
 
     def apply(
@@ -114,7 +134,7 @@ class Fleet:
             before,
             facts,
             event,
-            self.facts_of(before.pool),
+            self.facts_of(before.pool, now),
             policy=self.policy.for_pool(before.pool),
             now=now,
         )
@@ -122,26 +142,53 @@ class Fleet:
             self.put(decision.record)
         if decision.routing_changed:
             self._bump({before.pool, decision.record.pool})
+        if decision.brake is not None:
+            known = self.pools[before.pool]
+            braked = replace(known, braked_at=now, brake_reason=decision.brake)
+            self.pools[before.pool] = braked
+            self._facts.clear()
         return decision
 
-    def answer(self, request: ActionRequest, now: datetime) -> tuple[str, Decision | None]:
+    def answer(self, request: ActionRequest, now: datetime) -> tuple[str, list[Decision]]:
         """Follow or refuse an operator's request; return why not, and what was decided."""
         name = request.instance_id
         if name is None:
-            if request.pool not in self.pools:
-                return "no instance of this pool has been heard of", None
-            self.pause(request)
-            return "", None
+            return self._answer_about_pool(request, now)
         if name not in self.records:
-            return "no such instance has been heard of", None
+            return "no such instance has been heard of", []
         decision = self.apply(name, request, now)
-        return decision.refusal or "", decision
+        return decision.refusal or "", [decision]
+
+    def _answer_about_pool(
+        self, request: ActionRequest, now: datetime
+    ) -> tuple[str, list[Decision]]:
+        if request.pool not in self.pools:
+            return "no instance of this pool has been heard of", []
+        if request.action != "reset_brake":
+            self.pause(request)
+            return "", []
+        if not self.reset_brake(request, now):
+            return "the fleet brake of this pool is not on", []
+        members = self.members(request.pool)
+        return "", [self.apply(record.instance_id, request, now) for record in members]
 
     def pause(self, request: ActionRequest) -> None:
         """Stop or resume acting in a pool; judging goes on."""
         known = self.pools.setdefault(request.pool, PoolRecord(request.pool))
         self.pools[request.pool] = replace(known, paused=request.action == "pause")
         self._facts.clear()
+
+    def reset_brake(self, request: ActionRequest, now: datetime) -> bool:
+        """Take the fleet brake off a pool; False when it is not on."""
+        known = self.pools[request.pool]
+        if known.braked_at is None:
+            return False
+        said = f"{request.backlog} by {request.requested_by}"
+        self.pools[request.pool] = replace(
+            known, braked_at=None, brake_reset_at=now, brake_reset=said
+        )
+        self._facts.clear()
+        return True
 
     def members(self, pool: str) -> list[InstanceRecord]:
         """Return the records of a pool."""

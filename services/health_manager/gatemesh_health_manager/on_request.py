@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from gatemesh_common.messages import Action, ActionRequest, InstanceState
 from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.on_verdict import act_or_hold
+from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.record import Condition, Playbook
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
@@ -52,7 +54,7 @@ def on_repair(case: Case, request: ActionRequest) -> None:
 def on_replace(case: Case, request: ActionRequest) -> None:
     """Take out and start anew from weights pulled anew, through probation."""
     if case.record.state is S.QUARANTINED:
-        case.change(restarts=())
+        case.change(restarts=(), outs=())
         take_over(case, request, Playbook.REPLACE)
         case.replace_from(case.record.incident.cause if case.record.incident else "")
     elif allowed(case, Trigger.PROVEN):
@@ -75,7 +77,7 @@ def on_release(case: Case, request: ActionRequest) -> None:
     if case.record.state is not S.QUARANTINED:
         case.refusal = f"it is {case.record.state}, only a quarantined instance can be released"
     elif case.record.running:
-        case.change(restarts=())
+        case.change(restarts=(), outs=())
         take_over(case, request, Playbook.RESTART)
         case.enter_probation(Trigger.RELEASED)
     else:
@@ -84,10 +86,38 @@ def on_release(case: Case, request: ActionRequest) -> None:
 
 def revive(case: Case, request: ActionRequest) -> None:
     """Restart a quarantined instance with a fresh restart budget."""
-    case.change(restarts=(), target_life=case.record.life_id)
+    case.change(restarts=(), outs=(), target_life=case.record.life_id)
     take_over(case, request, Playbook.RESTART)
     case.move(Trigger.REVIVED)
     case.restart()
+
+
+def on_brake_reset(case: Case, request: ActionRequest) -> None:
+    """Act on what the fleet brake has held, within the budget, or have it count for nothing."""
+    incident = case.record.incident
+    if request.backlog == "replay":
+        if incident is not None and incident.status == "held":
+            act_or_hold(case)
+        return
+    if case.record.serving:
+        case.set_incident("expired", skipped_by(request))
+        case.answer_evidence()
+    elif is_spared(case):
+        case.enter_probation(Trigger.SPARED)
+        case.set_incident("expired", skipped_by(request))
+
+
+def skipped_by(request: ActionRequest) -> str:
+    """Word how an incident ended that nobody acted on."""
+    return f"skipped by {request.requested_by} after the fleet brake"
+
+
+def is_spared(case: Case) -> bool:
+    """True for an instance whose life the fleet brake has kept from being ended."""
+    record, incident = case.record, case.record.incident
+    asked = incident is not None and incident.condition is Condition.OPERATOR
+    waits = record.wanted in ENDS_OR_CHANGES_A_LIFE and record.running
+    return waits and not asked and (record.state, Trigger.SPARED) in TRANSITIONS
 
 
 def allowed(case: Case, trigger: Trigger) -> bool:
@@ -116,4 +146,5 @@ REQUESTS: dict[str, Callable[[Case, ActionRequest], None]] = {
     "eject": on_eject,
     "quarantine": on_quarantine,
     "release": on_release,
+    "reset_brake": on_brake_reset,
 }

@@ -1,6 +1,6 @@
 """What the passing of time does: every wait has an end."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.case import Case
@@ -47,11 +47,14 @@ def on_incident_age(case: Case) -> None:
     incident = case.record.incident
     if incident is None:
         return
-    age = case.now - incident.opened_at
+    if case.braked and incident.condition is not Condition.OPERATOR:
+        # A person decides what becomes of it, however long that takes.
+        return
+    age = case.now - counted_from(case, incident)
     if incident.status == "held":
         if age >= timedelta(seconds=case.policy.ejection.held_for_s):
             let_expire(case, "no room in the ejection budget in time")
-        elif not case.pool.paused and case.why_not_out() is None:
+        elif not case.frozen and case.why_not_out() is None:
             act_on_held(case, incident)
     elif case.record.serving:
         # Traffic is being shifted away; that ends by itself.
@@ -60,10 +63,23 @@ def on_incident_age(case: Case) -> None:
         case.give_up(f"not repaired within {case.policy.limits.incident_for_s:g} s")
 
 
+def counted_from(case: Case, incident: Incident) -> datetime:
+    """Return when an incident's time began: it stands still while the fleet brake is on."""
+    reset_at = case.pool.brake_reset_at
+    if reset_at is None:
+        return incident.opened_at
+    return max(incident.opened_at, min(reset_at, case.now))
+
+
 def act_on_held(case: Case, incident: Incident) -> None:
-    """Act now that there is room, unless the evidence is of a time that is over."""
+    """Act now that there is room, unless the evidence is of a time that is over.
+
+    What a person has let go of the fleet brake acts: he has looked at it.
+    """
     window = timedelta(seconds=case.policy.condition_a.window_s)
-    if incident.condition is Condition.A and case.now - case.record.penalty_at > window:
+    over = case.now - case.record.penalty_at > window
+    replayed = counted_from(case, incident) > incident.opened_at
+    if incident.condition is Condition.A and over and not replayed:
         let_expire(case, "no failure any more when there was room")
     else:
         act_or_hold(case)

@@ -174,7 +174,7 @@ def accuse(case: Case, condition: Condition, reason: str, playbook: Playbook) ->
     incident = case.record.incident
     if incident is not None and RANK[condition] <= rank_of(incident):
         return
-    case.open_incident(condition, reason, playbook)
+    case.accuse(condition, reason, playbook)
     act_or_hold(case)
 
 
@@ -184,34 +184,42 @@ def rank_of(incident: Incident) -> int:
 
 
 def act_or_hold(case: Case) -> None:
-    """Follow the playbook of the open incident unless the pool is paused or has no room."""
+    """Follow the playbook of the open incident unless a brake is on or the pool has no room."""
     incident = case.record.incident
     if incident is None:
         return
-    if case.pool.paused or case.why_not_out() is not None:
+    if case.frozen or case.why_not_out() is not None:
         case.set_incident("held")
         return
     case.set_incident("open")
-    if incident.condition is Condition.B:
+    if incident.condition is Condition.C and not has_shifted(case):
+        return
+    if case.count_out():
+        take_out(case, incident.condition)
+    else:
+        case.stop_flapping()
+
+
+def take_out(case: Case, condition: Condition) -> None:
+    """Begin the playbook of a condition."""
+    if condition is Condition.B:
         case.eject()
-    elif incident.condition is Condition.D:
+    elif condition is Condition.D:
         case.take_out()
-    elif incident.condition is Condition.C:
-        shift_or_leave(case)
     else:
         case.leave()
 
 
-def shift_or_leave(case: Case) -> None:
-    """Shift traffic to the instances that prove right; once that is done, leave."""
+def has_shifted(case: Case) -> bool:
+    """Shift traffic to the instances that prove right; True once that is done."""
     until = case.record.shift_until
-    if until is None:
-        case.change(shift_until=case.after(case.policy.condition_c.shift_s))
-        if case.record.state is InstanceState.HEALTHY:
-            case.move(Trigger.DOUBTED)
-            want_probe(case)
-    elif case.now >= until:
-        case.leave()
+    if until is not None:
+        return case.now >= until
+    case.change(shift_until=case.after(case.policy.condition_c.shift_s))
+    if case.record.state is InstanceState.HEALTHY:
+        case.move(Trigger.DOUBTED)
+        want_probe(case)
+    return False
 
 
 def on_probe_result(case: Case, verdict: Verdict, facts: Facts) -> None:
@@ -255,6 +263,7 @@ def readmit(case: Case) -> None:
         penalty=FULL_SCORE - case.policy.score.readmit_score,
         penalty_at=case.now,
         probed_at=case.now,
+        readmitted_at=case.now,
         target_life=None,
     )
     case.answer_evidence()

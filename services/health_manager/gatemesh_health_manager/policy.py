@@ -128,6 +128,17 @@ class EjectionBudget(Section):
     """How long an incident waits for room before it expires."""
 
 
+class FleetBrake(Section):
+    """Most of a pool accused at once: nothing is done any more until a person has looked."""
+
+    enabled: bool = True
+    max_accused_share: float = Field(default=0.5, ge=0, le=1)
+    """Share of a pool's instances that may be accused within the window; more, and it falls."""
+    window_s: Seconds = 300.0
+    min_accused: int = Field(default=3, ge=1, le=10_000)
+    """Fewer never make it fall: two accusations in a small pool may well be two faults."""
+
+
 class DrainPolicy(Section):
     """How an instance is drained."""
 
@@ -195,6 +206,24 @@ class ProbationPolicy(Section):
     """Without an answer in this time a fresh ticket is given out."""
 
 
+class FlapDamping(Section):
+    """An instance that comes back only to be taken out again is left to a person."""
+
+    enabled: bool = True
+    out_count: int = Field(default=4, ge=2, le=1000)
+    """Taken out by a condition so often within the window, it is quarantined at once."""
+    window_s: Seconds = 3600.0
+
+
+class SlowStart(Section):
+    """How an instance that comes back into rotation gets its traffic."""
+
+    first_weight: float = Field(default=0.3, gt=0, le=1)
+    """Routing weight at the moment of its return, where the score gives it more."""
+    ramp_s: float = Field(default=30.0, ge=0, le=3600)
+    """Time in which the weight rises to what the score gives it; 0 gives it that at once."""
+
+
 class BaselinePolicy(Section):
     """How the pool's yardstick is learnt from its healthy instances."""
 
@@ -233,11 +262,14 @@ class PoolPolicy(Section):
     condition_d: ConditionD = ConditionD()
     probes: ProbePolicy = ProbePolicy()
     ejection: EjectionBudget = EjectionBudget()
+    fleet_brake: FleetBrake = FleetBrake()
     drain: DrainPolicy = DrainPolicy()
     restart: RestartPolicy = RestartPolicy()
     repair: RepairPolicy = RepairPolicy()
     replace: ReplacePolicy = ReplacePolicy()
     probation: ProbationPolicy = ProbationPolicy()
+    flap: FlapDamping = FlapDamping()
+    slow_start: SlowStart = SlowStart()
     baseline: BaselinePolicy = BaselinePolicy()
     limits: Limits = Limits()
 
@@ -270,13 +302,24 @@ def load_policy(path: Path) -> Policy:
     Raises:
         PolicyError: it is not there, is no TOML, or a key is unknown or out of bounds.
     """
+    return parse_policy(read_policy(path), path.name)
+
+
+def read_policy(path: Path) -> str:
+    """Return the text of the policy file.
+
+    Raises:
+        PolicyError: it cannot be read, or is no text.
+    """
     try:
-        return parse_policy(path.read_text(encoding="utf-8"), path.name)
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise PolicyError(
             f"{path.name}: cannot be read ({error.strerror}); set "
             "GATEMESH_HEALTH_MANAGER_POLICY_FILE to a readable policy.toml"
         ) from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path.name}: no UTF-8 text: {error}") from error
 
 
 def parse_policy(text: str, name: str = "policy.toml") -> Policy:

@@ -97,6 +97,10 @@ class InstanceRecord:
     refuted_at: datetime | None = None
     """When a hard proof on the present life was last refuted."""
     streaks: Streaks = NO_STREAKS
+    readmitted_at: datetime | None = None
+    """When it last came back into rotation."""
+    accused_at: datetime | None = None
+    """When a condition last opened an incident here."""
     repaired_at: datetime | None = None
     """When repair in place was last tried on the present life."""
     fence: int = 0
@@ -120,6 +124,8 @@ class InstanceRecord:
     due_at: datetime | None = None
     """When waiting in this state is over, whatever happens."""
     restarts: tuple[datetime, ...] = ()
+    outs: tuple[datetime, ...] = ()
+    """When conditions took it out lately, as far as flap damping needs to know."""
     weight: float = 0.0
     """Routing weight as last published."""
     incident: Incident | None = None
@@ -145,6 +151,11 @@ class PoolFacts:
     routing_version: int = 0
     probing: int = 0
     """Instances in rotation that are being probed."""
+    braked: bool = False
+    """True while the fleet brake is on."""
+    brake_reset_at: datetime | None = None
+    accused: frozenset[str] = frozenset()
+    """Instances accused lately, as the fleet brake counts them."""
 
 
 @dataclass(frozen=True)
@@ -197,4 +208,6 @@ class Decision:
     ends: tuple[CommandEnd, ...] = ()
     refusal: str | None = None
     """Why an operator's request was not followed."""
+    brake: str | None = None
+    """Why the fleet brake falls with this decision."""
     routing_changed: bool = field(default=False)

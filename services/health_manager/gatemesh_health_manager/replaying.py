@@ -73,8 +73,7 @@ class Replay:
         self, event: CommandReport | InstanceObserved | ActionRequest, now: datetime
     ) -> list[Decision]:
         if isinstance(event, ActionRequest):
-            _, decision = self.fleet.answer(event, now)
-            return [] if decision is None else [decision]
+            return self.fleet.answer(event, now)[1]
         self.fleet.register(event.instance_id, event.pool or DEFAULT_POOL, now)
         return [self.fleet.apply(event.instance_id, event, now)]
 

@@ -4,7 +4,7 @@ import math
 from datetime import datetime
 
 from gatemesh_common.messages import CheckLevel, Verdict
-from gatemesh_health_manager.policy import ScorePolicy
+from gatemesh_health_manager.policy import PoolPolicy, ScorePolicy
 from gatemesh_health_manager.record import InstanceRecord
 
 FULL_SCORE = 100.0
@@ -51,10 +51,25 @@ def points_for(verdict: Verdict, policy: ScorePolicy) -> float:
     return policy.hard_points if verdict.hard else named or 0.0
 
 
-def weight_of(record: InstanceRecord, policy: ScorePolicy, now: datetime) -> float:
+def weight_of(record: InstanceRecord, policy: PoolPolicy, now: datetime) -> float:
     """Return the routing weight in tenths: it follows the score and never falls to zero."""
     if not record.serving:
         return 0.0
-    # Tenths, so that healing does not publish a table every second.
-    tenths = math.floor(score_of(record, policy, now) / 10 + 0.5) / 10
-    return max(policy.weight_floor, tenths)
+    earned = tenths(score_of(record, policy.score, now))
+    return max(policy.score.weight_floor, min(earned, ramped(record, earned, policy, now)))
+
+
+def ramped(record: InstanceRecord, earned: float, policy: PoolPolicy, now: datetime) -> float:
+    """Return how far the weight of an instance that came back lately has risen, in tenths."""
+    rule, since = policy.slow_start, record.readmitted_at
+    elapsed_s = (now - since).total_seconds() if since is not None else rule.ramp_s
+    # A moment in the future is of a clock that was set back since.
+    if not 0 <= elapsed_s < rule.ramp_s:
+        return earned
+    risen = rule.first_weight + (earned - rule.first_weight) * elapsed_s / rule.ramp_s
+    return tenths(FULL_SCORE * risen)
+
+
+def tenths(points: float) -> float:
+    """Return points of a hundred as a weight in tenths: finer ones would publish every second."""
+    return math.floor(points / 10 + 0.5) / 10

@@ -19,6 +19,8 @@ class Trigger(StrEnum):
     """Condition A or C, or an operator: drain it."""
     PROVEN = "proven"
     """Condition B or D, a repair, or an operator: out at once."""
+    FLAPPED = "flapped"
+    """Came back and was taken out again too often: a person must look."""
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
     REPAIRED = "repaired"
@@ -27,6 +29,8 @@ class Trigger(StrEnum):
     """Its weights are not trusted any more: pull them anew."""
     NOT_OFFERED = "not_offered"
     """The executor replaces nothing: restart it."""
+    SPARED = "spared"
+    """The fleet brake kept its life, and a person skipped what it was accused of."""
     DRAINED = "drained"
     STOPPED = "stopped"
     """Drained, and meant to stay away."""
@@ -69,20 +73,24 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.HEALTHY, T.PROVEN): S.EJECTED,
     (S.HEALTHY, T.EXITED): S.RESTARTING,
     (S.HEALTHY, T.RELIVED): S.STARTING,
+    (S.HEALTHY, T.FLAPPED): S.QUARANTINED,
     (S.HEALTHY, T.WITHDRAWN): S.QUARANTINED,
     (S.SUSPECT, T.CLEARED): S.HEALTHY,
     (S.SUSPECT, T.CONDEMNED): S.DRAINING,
     (S.SUSPECT, T.PROVEN): S.EJECTED,
     (S.SUSPECT, T.EXITED): S.RESTARTING,
     (S.SUSPECT, T.RELIVED): S.STARTING,
+    (S.SUSPECT, T.FLAPPED): S.QUARANTINED,
     (S.SUSPECT, T.WITHDRAWN): S.QUARANTINED,
     (S.DRAINING, T.DRAINED): S.RESTARTING,
     (S.DRAINING, T.STOPPED): S.QUARANTINED,
+    (S.DRAINING, T.SPARED): S.PROBATION,
     (S.DRAINING, T.GAVE_UP): S.QUARANTINED,
     (S.DRAINING, T.WITHDRAWN): S.QUARANTINED,
     (S.EJECTED, T.CONFIRMED): S.RESTARTING,
     (S.EJECTED, T.REFUTED): S.PROBATION,
     (S.EJECTED, T.REPAIRED): S.PROBATION,
+    (S.EJECTED, T.SPARED): S.PROBATION,
     (S.EJECTED, T.DISTRUSTED): S.REPLACING,
     (S.EJECTED, T.EXITED): S.RESTARTING,
     (S.EJECTED, T.RELIVED): S.STARTING,
@@ -90,10 +98,12 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.EJECTED, T.GAVE_UP): S.QUARANTINED,
     (S.EJECTED, T.WITHDRAWN): S.QUARANTINED,
     (S.RESTARTING, T.STARTED): S.PROBATION,
+    (S.RESTARTING, T.SPARED): S.PROBATION,
     (S.RESTARTING, T.RETRIED): S.RESTARTING,
     (S.RESTARTING, T.GAVE_UP): S.QUARANTINED,
     (S.RESTARTING, T.WITHDRAWN): S.QUARANTINED,
     (S.REPLACING, T.STARTED): S.PROBATION,
+    (S.REPLACING, T.SPARED): S.PROBATION,
     (S.REPLACING, T.RETRIED): S.REPLACING,
     (S.REPLACING, T.NOT_OFFERED): S.RESTARTING,
     (S.REPLACING, T.GAVE_UP): S.QUARANTINED,

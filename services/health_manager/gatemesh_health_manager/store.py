@@ -59,7 +59,13 @@ from gatemesh_health_manager.store_tables import (
     REQUESTS,
     TELEMETRY_WINDOWS,
 )
-from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
+from gatemesh_health_manager.telling import (
+    tell_brakes,
+    tell_decisions,
+    tell_fleet,
+    tell_policy,
+    tell_verdicts,
+)
 
 log = logging.getLogger(__name__)
 
@@ -100,11 +106,22 @@ class Store:
         self._announced = announced
         """Called after a commit that left messages in the outbox."""
 
+    @property
+    def policy(self) -> Policy:
+        """The rules in force."""
+        return self._policy
+
     async def register_policy(self) -> None:
         """Write down the rules that decisions from now on refer to."""
-        async with transaction(self._engine) as connection:
-            await store_fleet.save_policy(connection, self._policy, self._clock())
+        await self.use_policy(self._policy)
         await self.remember_fleet()
+
+    async def use_policy(self, policy: Policy) -> None:
+        """Write rules down, and decide by them from the next transaction on."""
+        async with transaction(self._engine) as connection:
+            await store_fleet.save_policy(connection, policy, self._clock())
+        self._policy = policy
+        tell_policy(policy.version)
 
     async def apply_verdicts(self, queue: str, verdicts: Sequence[Verdict]) -> None:
         """Store verdicts and decide about them, each once whatever is delivered again."""
@@ -171,6 +188,7 @@ class Store:
         if work.announced:
             self._announced()
         tell_decisions(work.decisions)
+        tell_brakes(work.fleet)
 
 
 class Work:
@@ -255,9 +273,10 @@ class Work:
         else:
             await self.load_known({request.instance_id})
         self.keep(InputKind.REQUEST, message_body(request))
-        refusal, decision = self.fleet.answer(request, self._now)
-        self.decisions.extend([decision] if decision else [])
-        row = request_row(request, refusal, self._now)
+        refusal, decisions = self.fleet.answer(request, self._now)
+        self.decisions.extend(decisions)
+        note = f"backlog: {request.backlog}" if request.backlog else ""
+        row = request_row(request, refusal, self._now, note)
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
 
     async def tick(self) -> None:

@@ -58,6 +58,10 @@ class BaselineStore:
         self._policy = policy
         self._clock = clock
 
+    def use_policy(self, policy: Policy) -> None:
+        """Learn by these rules from the next round on."""
+        self._policy = policy
+
     async def settle(self) -> None:
         """Take in the sketches that have waited long enough, and rewrite what they change."""
         now = self._clock()

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord
-from gatemesh_health_manager.storable import Row
+from gatemesh_health_manager.storable import Row, storable
 from gatemesh_health_manager.store_rows import (
     command_end_row,
     command_row,
@@ -30,6 +30,16 @@ from gatemesh_health_manager.store_tables import (
     POOLS,
     TRANSITIONS,
 )
+
+POOL_FIELDS = (
+    "routing_version",
+    "paused",
+    "braked_at",
+    "brake_reason",
+    "brake_reset_at",
+    "brake_reset",
+)
+"""Fields of a pool that are stored as they are."""
 
 
 async def save_policy(connection: AsyncConnection, policy: Policy, now: datetime) -> None:
@@ -109,7 +119,7 @@ async def read_all(connection: AsyncConnection, policy: Policy) -> Fleet:
 
 
 def _pool(row: RowMapping) -> PoolRecord:
-    return PoolRecord(row["pool"], row["routing_version"], row["paused"])
+    return PoolRecord(row["pool"], **{name: row[name] for name in POOL_FIELDS})
 
 
 async def _read_instances(connection: AsyncConnection, fleet: Fleet, *, lock: bool) -> None:
@@ -201,7 +211,7 @@ async def save(
 async def _save_pools(connection: AsyncConnection, fleet: Fleet) -> None:
     for pool in fleet.pools.values():
         if fleet.loaded.get(pool.pool) != pool:
-            changed = {"routing_version": pool.routing_version, "paused": pool.paused}
+            changed = {name: storable(getattr(pool, name)) for name in POOL_FIELDS}
             await connection.execute(update(POOLS).where(POOLS.c.pool == pool.pool).values(changed))
 
 

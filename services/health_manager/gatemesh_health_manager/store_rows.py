@@ -47,6 +47,8 @@ SAME_NAME = (
     "observed_at",
     "evidence_since",
     "refuted_at",
+    "readmitted_at",
+    "accused_at",
     "repaired_at",
     "fence",
     "wanted_from",
@@ -74,6 +76,7 @@ def instance_row(record: InstanceRecord) -> Row:
         "ticket_purpose": ticket.purpose if ticket else None,
         "closed_tickets": list(record.closed_tickets),
         "restarts": list(record.restarts),
+        "outs": list(record.outs),
         "streaks": {"c": streak_json(record.streaks.c), "d": streak_json(record.streaks.d)},
     }
 
@@ -94,6 +97,7 @@ def read_instance(row: RowMapping, incident: Incident | None) -> InstanceRecord:
         ticket=ticket or None,
         closed_tickets=tuple(row["closed_tickets"]),
         restarts=tuple(row["restarts"]),
+        outs=tuple(row["outs"]),
         streaks=Streaks(*(read_streak(row["streaks"].get(name, {})) for name in ("c", "d"))),
         incident=incident,
     )
@@ -302,15 +306,18 @@ def telemetry_row(window: TelemetryWindow) -> Row:
     }
 
 
-def request_row(request: ActionRequest, refusal: str, now: datetime) -> Row:
-    """Return the row of an operator's request; an empty refusal means that it was followed."""
+def request_row(request: ActionRequest, refusal: str, now: datetime, note: str = "") -> Row:
+    """Return the row of an operator's request; an empty refusal means that it was followed.
+
+    The note says more of one that was.
+    """
     names = ("message_id", "action", "pool", "instance_id")
     return _fields(request, *names) | {
         "requested_by": storable(request.requested_by),
         "reason": storable(request.reason),
         "requested_at": request.timestamp,
         "outcome": "refused" if refusal else "accepted",
-        "why": refusal,
+        "why": refusal or note,
         "decided_at": now,
     }
 

@@ -41,6 +41,8 @@ POOLS = Table(
     Column("routing_version", BigInteger),
     Column("paused", Boolean),
     Column("half_life_s", Float),
+    *_moment("braked_at", "brake_reset_at"),
+    *_text("brake_reason", "brake_reset"),
 )
 
 DECISION_INPUTS = Table(
@@ -63,6 +65,7 @@ INSTANCES = Table(
     *_moment("state_since", "observed_at", "evidence_since", "refuted_at", "penalty_at"),
     *_moment("wanted_from", "flight_due_at", "due_at", "repaired_at"),
     *_moment("ticket_until", "probed_at", "probe_from", "shift_until"),
+    *_moment("readmitted_at", "accused_at"),
     Column("closed_tickets", ARRAY(Text)),
     Column("streaks", JSONB),
     Column("incarnation", Integer),
@@ -70,6 +73,7 @@ INSTANCES = Table(
     Column("penalty", Float),
     Column("fence", BigInteger),
     Column("restarts", ARRAY(DateTime(timezone=True))),
+    Column("outs", ARRAY(DateTime(timezone=True))),
     Column("weight", Float),
 )
 

@@ -27,6 +27,26 @@ COMMANDS = Counter("gatemesh_commands_total", "Commands ordered, by action.", ["
 INSTANCES = Gauge(
     "gatemesh_instances", "Instances by state, as the ticking manager sees them.", ["pool", "state"]
 )
+BRAKED = Gauge(
+    "gatemesh_fleet_brake", "1 while it is on, as the ticking manager sees it.", ["pool"]
+)
+POLICY = Gauge("gatemesh_policy_info", "1 for the version of the rules in force.", ["version"])
+POLICY_INVALID = Gauge(
+    "gatemesh_policy_invalid", "1 while the policy file cannot be used and older rules stay."
+)
+
+
+def tell_policy(version: str) -> None:
+    """Say which rules are in force."""
+    POLICY.clear()
+    POLICY.labels(version).set(1)
+
+
+def tell_policy_fault(fault: str | None) -> None:
+    """Say that the policy file cannot be used, and why; None once it can."""
+    POLICY_INVALID.set(fault is not None)
+    if fault is not None:
+        log.error("policy_invalid", extra={"error": fault})
 
 
 def tell_verdicts(verdicts: Iterable[Verdict]) -> None:
@@ -45,11 +65,31 @@ def tell_decisions(decisions: Iterable[Decision]) -> None:
 
 
 def tell_fleet(fleet: Fleet) -> None:
-    """Set how many instances of each pool are in which state."""
-    for pool in fleet.pools:
+    """Set how many instances of each pool are in which state, and which pools are braked."""
+    for pool, known in fleet.pools.items():
+        BRAKED.labels(pool).set(known.braked_at is not None)
         states = Tally(record.state for record in fleet.members(pool))
         for state in InstanceState:
             INSTANCES.labels(pool, state.value).set(states[state])
+
+
+def tell_no_fleet() -> None:
+    """Show no fleet: another manager ticks, and what was seen here before is no longer so."""
+    INSTANCES.clear()
+    BRAKED.clear()
+
+
+def tell_brakes(fleet: Fleet) -> None:
+    """Say of which pools the fleet brake fell or was reset."""
+    for name, pool in fleet.pools.items():
+        known = fleet.loaded.get(name)
+        before = known.braked_at if known else None
+        if pool.braked_at == before:
+            continue
+        if pool.braked_at is not None:
+            log.error("fleet_brake_fell", extra={"pool": name, "reason": pool.brake_reason})
+        else:
+            log.warning("fleet_brake_reset", extra={"pool": name, "by": pool.brake_reset})
 
 
 def _tell_transitions(decision: Decision) -> None:

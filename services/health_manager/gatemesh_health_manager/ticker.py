@@ -15,8 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gatemesh_common.database import as_ours
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
+from gatemesh_health_manager.telling import tell_no_fleet
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +90,7 @@ class Ticker:
         leadership: Leadership,
         baselines: BaselineStore,
         *,
+        policy_file: PolicyFile | None = None,
         tick_s: float = 1.0,
         heartbeat_s: float = 2.0,
         baseline_s: float = 10.0,
@@ -99,6 +102,7 @@ class Ticker:
         self._tick_s = tick_s
         self._heartbeat_s = heartbeat_s
         self._baselines = baselines
+        self._policy_file = policy_file
         self._baseline_s = baseline_s
         self._inbox_keep = inbox_keep
 
@@ -106,6 +110,7 @@ class Ticker:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._repeat(self._tick_s, self.tick))
+            group.create_task(self._repeat(self._tick_s, self.follow_policy))
             group.create_task(self._repeat(self._heartbeat_s, self.beat))
             group.create_task(self._repeat(self._baseline_s, self.measure))
             group.create_task(self._repeat(CLEAN_EVERY_S, self.clean))
@@ -115,6 +120,23 @@ class Ticker:
         """Look at every deadline once."""
         if await self._leadership.held():
             await self._store.tick()
+        else:
+            tell_no_fleet()
+
+    async def follow_policy(self) -> None:
+        """Take over the rules of the policy file where they are not those in force.
+
+        Each of several managers does, whoever leads: all of them decide.
+        """
+        if self._policy_file is None:
+            return
+        policy, before = await asyncio.to_thread(self._policy_file.look), self._store.policy
+        if policy is None or policy == before:
+            return
+        await self._store.use_policy(policy)
+        self._baselines.use_policy(policy)
+        facts = {"policy_version": policy.version, "before": before.version}
+        log.info("policy_taken_over", extra=facts)
 
     async def beat(self) -> None:
         """Repeat the routing table of every pool once."""

@@ -127,8 +127,7 @@ class WhatIf:
         elif given.input.kind in EVENTS:
             event = given.input.event
             if isinstance(event, ActionRequest):
-                _, decision = self._fleet.answer(event, self._now)
-                self._note([decision] if decision else [])
+                self._note(self._fleet.answer(event, self._now)[1])
             elif isinstance(event, InstanceObserved):
                 self._observe(event, before)
 

@@ -70,12 +70,15 @@ def start_afresh(folder: StateFolder, progress: Progress) -> None:
 
 
 def with_budget_for(options: DemoOptions, folder: StateFolder) -> StackOptions:
-    """Return the options of the stack; many drills in an hour need a larger restart budget."""
+    """Return the options of the stack; many drills in an hour need a larger budget."""
     drills = len(options.faults)
     if drills <= USUAL_DRILLS:
         return options.stack
     policy = folder.root / "policy.toml"
-    policy.write_text(f"[defaults.restart]\nrestarts = {drills}\nback_off_s = [0]\n")
+    policy.write_text(
+        f"[defaults.restart]\nrestarts = {drills}\nback_off_s = [0]\n"
+        "[defaults.flap]\nenabled = false\n"
+    )
     return replace(options.stack, policy_file=policy)
 
 

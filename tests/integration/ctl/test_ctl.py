@@ -89,6 +89,20 @@ async def test_a_pool_is_paused(ctl: CommandLine, executor: ObedientExecutor) ->
     assert (await ctl.call("status", "--json")).json["pools"][0]["paused"]
 
 
+async def test_a_brake_that_is_not_on_is_not_reset(
+    ctl: CommandLine, executor: ObedientExecutor
+) -> None:
+    """The manager says so; a missing choice is told before anything is sent."""
+    await until_known(ctl, 2)
+    answer = await ctl.call("request", "reset_brake", "--backlog", "skip", "--wait")
+    assert answer.code == 1
+    assert "the fleet brake of this pool is not on" in answer.out
+    unclear = await ctl.call("request", "reset_brake")
+    assert unclear.code == 2
+    assert "--backlog skip" in unclear.err
+    assert not (await ctl.call("status", "--json")).json["pools"][0]["braked"]
+
+
 async def test_wrong_words_are_told(ctl: CommandLine, executor: ObedientExecutor) -> None:
     """Each with what would be right."""
     await until_known(ctl, 2)

@@ -180,9 +180,8 @@ async def test_a_hard_failure_is_out_of_the_table_within_a_second(site: Site) ->
             states = {row["instance_id"]: row["state"] for row in table["instances"]}
             if states["engine-0"] == "ejected":
                 break
-    assert {row["instance_id"]: row["weight"] for row in table["instances"]} == {
-        "engine-0": 0.0,
-        "engine-1": 0.9,
-    }
+    weights = {row["instance_id"]: row["weight"] for row in table["instances"]}
+    assert weights["engine-0"] == 0
+    assert 0.3 <= weights["engine-1"] <= 0.9
     seconds = "SELECT extract(epoch FROM t.at - v.received_at) FROM transitions t, verdicts v"
     assert site.value(f"{seconds} WHERE t.after_state = 'ejected' AND v.hard") < 1

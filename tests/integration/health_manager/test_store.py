@@ -291,9 +291,45 @@ async def test_a_tick_acts_on_what_is_due(desk: Desk) -> None:
     assert desk.state("engine-0") == "restarting"
 
 
-async def test_a_quiet_tick_writes_nothing(desk: Desk) -> None:
-    """Time alone costs no rows."""
+async def test_traffic_comes_back_step_by_step(desk: Desk) -> None:
+    """The ramp is driven by ticks over stored moments, whichever manager ticks."""
     await desk.bring_up("engine-0", "engine-1")
+    [before] = await desk.store.routing_tables()
+    assert {row.weight for row in before.instances} == {0.3}
+    desk.clock.now += timedelta(seconds=15)
+    await desk.store.tick()
+    assert desk.rows("SELECT weight FROM instance_health_v1") == [(0.6,), (0.6,)]
+    desk.clock.now += timedelta(seconds=15)
+    await desk.store.tick()
+    [after] = await desk.store.routing_tables()
+    assert {row.weight for row in after.instances} == {0.9}
+    assert after.version > before.version
+
+
+async def test_flapping_is_remembered(desk: Desk) -> None:
+    """Out and back three times, each in transactions of its own; the fourth time is the last."""
+    await desk.bring_up("engine-0", "engine-1")
+    life = 1
+    for _ in range(3):
+        await desk.judge("engine-0", 6)
+        await desk.report("engine-0")
+        life += 1
+        await desk.report("engine-0", life=f"life-{life}")
+        ticket = desk.rows("SELECT ticket_id FROM instances WHERE instance_id = 'engine-0'")[0][0]
+        await desk.judge("engine-0", 1, check_level="L5", outcome="passed", request_id=ticket)
+        await desk.report("engine-0")
+        assert desk.state("engine-0") == "healthy"
+        desk.clock.now += timedelta(seconds=600)
+    await desk.judge("engine-0", 6)
+    assert desk.state("engine-0") == "quarantined"
+    ended = "SELECT reason FROM incidents_v1 WHERE status = 'quarantined'"
+    assert desk.rows(ended) == [("taken out 4 times within 3600 s",)]
+
+
+async def test_a_quiet_tick_writes_nothing(desk: Desk) -> None:
+    """Time alone costs no rows once the weights have risen."""
+    await desk.bring_up("engine-0", "engine-1")
+    desk.clock.now += timedelta(seconds=40)
     await desk.store.tick()
     before = desk.rows("SELECT xmin::text FROM instances ORDER BY instance_id")
     await desk.store.tick()

@@ -139,6 +139,15 @@ def test_a_request_names_its_instance_unless_it_is_about_the_pool() -> None:
         ActionRequest.model_validate(common | {"action": "drain"})
 
 
+def test_a_brake_is_reset_by_a_choice() -> None:
+    """Whoever resets it says what becomes of what it held; it is never one instance's."""
+    common = {"timestamp": "2026-05-01T12:00:00Z", "requested_by": "a", "action": "reset_brake"}
+    assert ActionRequest.model_validate(common | {"backlog": "skip"}).backlog == "skip"
+    for wrong in ({}, {"backlog": "some"}, {"backlog": "skip", "instance_id": "engine-0"}):
+        with pytest.raises(ValidationError, match=r"backlog|instance_id"):
+            ActionRequest.model_validate(common | wrong)
+
+
 @pytest.mark.parametrize("action", ["drain", "eject", "restart", "readmit", "repair", "replace"])
 def test_a_command_is_known_by_its_action(action: str) -> None:
     """One queue carries all of them."""

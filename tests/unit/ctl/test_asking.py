@@ -9,6 +9,7 @@ from gatemesh_ctl.asking import (
     POOL_ACTIONS,
     build_request,
     check_action,
+    check_backlog,
     pool_of_instance,
     pool_to_hold,
 )
@@ -30,6 +31,31 @@ def test_an_unknown_action_lists_the_known() -> None:
     """A typing error is corrected at once."""
     with pytest.raises(CtlError, match="actions: drain, eject, restart"):
         check_action("explode", "engine-0")
+
+
+@pytest.mark.parametrize(
+    ("action", "backlog"),
+    [("pause", None), ("reset_brake", "skip"), ("reset_brake", "replay")],
+)
+def test_a_choice_for_the_backlog_belongs_to_a_reset(action: str, backlog: str | None) -> None:
+    """And to nothing else."""
+    check_backlog(action, backlog)
+
+
+@pytest.mark.parametrize(
+    ("action", "backlog", "told"),
+    [
+        ("pause", "skip", "leave it out"),
+        ("reset_brake", None, "--backlog skip"),
+        ("reset_brake", "some", "--backlog replay"),
+    ],
+)
+def test_a_wrong_choice_for_the_backlog_is_told(
+    action: str, backlog: str | None, told: str
+) -> None:
+    """Before anything is sent."""
+    with pytest.raises(CtlError, match=told):
+        check_backlog(action, backlog)
 
 
 def test_the_pool_comes_from_the_instance() -> None:
@@ -61,6 +87,8 @@ def test_an_unclear_pool_is_asked_for(known: list[str], given: str | None) -> No
 
 def test_a_request_carries_who_and_why() -> None:
     """For the history."""
+    reset = build_request("reset_brake", "chat", None, NOW, by="ann", reason="", backlog="replay")
+    assert (reset.backlog, reset.key()) == ("replay", "request.v1.reset_brake.chat")
     request = build_request("drain", "chat", "engine-0", NOW, by="ann", reason="noise")
     assert (request.requested_by, request.reason, request.key()) == (
         "ann",

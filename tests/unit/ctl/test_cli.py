@@ -67,15 +67,23 @@ def test_pools_are_summed_up() -> None:
         {"pool": "chat", "state": "draining", "in_rotation": False, "paused": False},
         {"pool": "code", "state": "healthy", "in_rotation": True, "paused": True},
     ]
-    chat, code = cli.pool_rows(health)
+    unbraked = {"braked": False, "brake_reason": "", "held_incidents": 0}
+    braked = {"braked": True, "brake_reason": "3 of 4", "held_incidents": 2}
+    known = [{"pool": "chat", **unbraked}, {"pool": "code", **braked}]
+    chat, code = cli.pool_rows(health, known)
     assert chat == {
         "pool": "chat",
         "instances": 3,
         "in_rotation": 2,
         "paused": False,
         "states": "1 draining, 1 healthy, 1 suspect",
+        **unbraked,
     }
     assert code["paused"]
+    assert cli.brakes_on([chat, code]) == [
+        "pool code: the fleet brake is on (3 of 4), 2 incidents are held: "
+        "gatemesh-ctl request reset_brake --pool code --backlog skip|replay"
+    ]
 
 
 def test_what_needs_a_person_is_said() -> None:

@@ -9,7 +9,7 @@ from gatemesh_health_manager.on_report import on_report
 from gatemesh_health_manager.on_request import REQUESTS, on_request
 from gatemesh_health_manager.record import Condition, Decision, InstanceRecord, PoolFacts
 
-from .samples import NO_ROOM, NOW, ROOM, asked, case, incident, record, report, ticket
+from .samples import NO_ROOM, NOW, ROOM, asked, case, flying, incident, record, report, ticket
 
 S = InstanceState
 
@@ -46,7 +46,46 @@ def test_a_serving_instance_is_taken_out(action: str, state: S, commands: list[A
     assert "alice: maintenance" in decision.incidents[0].reason
 
 
-@pytest.mark.parametrize("action", sorted(set(REQUESTS) - {"release"}))
+def reset(about: InstanceRecord, backlog: str) -> Decision:
+    """Return what a reset of the fleet brake does to one instance."""
+    one = case(about)
+    on_request(one, asked("reset_brake", instance_id=None, backlog=backlog))
+    return one.decision()
+
+
+@pytest.mark.parametrize(
+    ("state", "wanted"),
+    [
+        (S.DRAINING, Action.DRAIN),
+        (S.EJECTED, Action.REPAIR),
+        (S.RESTARTING, Action.RESTART),
+        (S.REPLACING, Action.REPLACE),
+    ],
+)
+def test_a_life_that_a_brake_kept_proves_itself(state: S, wanted: Action) -> None:
+    """Skipped: its incident is closed, probes decide. Replayed: its playbook goes on."""
+    about = record(state, wanted=wanted, incident=incident())
+    skipped = reset(about, "skip")
+    assert skipped.record.state is S.PROBATION
+    assert skipped.record.ticket is not None
+    assert [each.status for each in skipped.incidents] == ["expired"]
+    assert actions(skipped) == []
+    assert actions(reset(about, "replay")) == [wanted]
+
+
+def test_a_skip_leaves_alone_what_the_brake_did_not_keep() -> None:
+    """A stopped process is started, a command under way goes on, an operator's request too."""
+    stopped = record(S.RESTARTING, running=False, wanted=Action.RESTART, incident=incident())
+    assert actions(reset(stopped, "skip")) == [Action.RESTART]
+    under_way = flying(record(S.RESTARTING, incident=incident()), Action.RESTART)
+    assert reset(under_way, "skip").record == under_way
+    by_hand = incident(condition=Condition.OPERATOR)
+    assert actions(reset(record(S.DRAINING, wanted=Action.DRAIN, incident=by_hand), "skip")) == [
+        Action.DRAIN
+    ]
+
+
+@pytest.mark.parametrize("action", sorted(set(REQUESTS) - {"release", "reset_brake"}))
 def test_the_floor_holds_for_people_too(action: str) -> None:
     """The refusal names the setting."""
     decision = answered(record(), action, NO_ROOM)

@@ -162,7 +162,8 @@ def test_passed_probes_readmit() -> None:
     assert commands(decision) == [Action.READMIT]
     assert (decision.incidents[0].status, decision.incidents[0].reason) == ("resolved", "repaired")
     assert decision.record.evidence_since == NOW
-    assert decision.record.weight == 0.9
+    assert decision.record.weight == 0.3
+    assert decision.record.readmitted_at == NOW
 
 
 def test_failed_probes_restart_a_first_start_too() -> None:

@@ -92,6 +92,14 @@ def test_a_missing_file_names_the_setting(tmp_path: Path) -> None:
         load_policy(tmp_path / "policy.toml")
 
 
+def test_a_file_that_is_no_text_says_so(tmp_path: Path) -> None:
+    """Instead of a traceback."""
+    path = tmp_path / "policy.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(PolicyError, match=r"policy.toml: no UTF-8 text"):
+        load_policy(path)
+
+
 def test_the_version_follows_the_rules_not_the_words() -> None:
     """Comments and order change nothing; a value does."""
     one = parse_policy("# hello\n[defaults.drain]\ngrace_s = 60")

@@ -90,6 +90,15 @@ def pause(action: str) -> Step:
     )
 
 
+def reset_brake(backlog: str) -> Step:
+    """An operator takes the fleet brake off, if it is on."""
+
+    def step(world: World) -> None:
+        world.reset_brake(backlog)
+
+    return step
+
+
 def spoil(name: str, *, good: bool) -> Step:
     """The engine goes bad, or well again."""
 
@@ -103,6 +112,7 @@ NAME = st.sampled_from(NAMES)
 ACTIONS = st.sampled_from(
     ["drain", "eject", "restart", "repair", "replace", "release", "quarantine"]
 )
+BACKLOGS = st.sampled_from(["skip", "replay"])
 OUTCOMES = st.sampled_from(["failed", "failed", "failed", "passed"])
 STEPS = st.one_of(
     st.builds(soft, NAME, st.integers(0, 8)),
@@ -113,6 +123,7 @@ STEPS = st.one_of(
     st.builds(burst, NAME),
     st.builds(ask, NAME, ACTIONS),
     st.builds(pause, st.sampled_from(["pause", "resume"])),
+    st.builds(reset_brake, BACKLOGS),
     st.builds(lambda n, good: spoil(n, good=good), NAME, st.booleans()),
     st.builds(lambda n: lambda w: w.crash(n), NAME),
     st.builds(lambda n: lambda w: w.restart_by_itself(n), NAME),
@@ -126,6 +137,15 @@ STEPS = st.one_of(
 REPAIRING = parse_policy("[defaults.repair]\nenabled = true\nconditions = ['A','B','C','D']\n")
 
 
+TOUCHY = parse_policy(
+    "[defaults.fleet_brake]\nmin_accused = 1\nmax_accused_share = 0.3\nwindow_s = 1000\n"
+)
+"""One accusation in three makes the fleet brake fall."""
+FLAPPING = parse_policy("[defaults.flap]\nout_count = 2\n")
+"""The second time out within an hour ends in quarantine."""
+RULES = st.sampled_from([Policy(), REPAIRING, TOUCHY, FLAPPING])
+
+
 def played(steps: list[Step], policy: Policy | None = None) -> World:
     """Return a pool after some steps; the world checks each of them."""
     world = World(NAMES, policy)
@@ -136,22 +156,24 @@ def played(steps: list[Step], policy: Policy | None = None) -> World:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(STEPS, max_size=40), st.sampled_from([Policy(), REPAIRING]))
-def test_every_incident_ends(steps: list[Step], policy: Policy) -> None:
-    """With everybody at work; on the way the floor and the one command in flight are checked."""
+@given(st.lists(STEPS, max_size=40), RULES, BACKLOGS)
+def test_every_incident_ends(steps: list[Step], policy: Policy, backlog: str) -> None:
+    """With everybody at work, a person too; floor, brake and commands are checked on the way."""
     world = played(steps, policy)
     pause("resume")(world)
-    world.settle(3 * 3600)
+    world.settle(3 * 3600, backlog=backlog)
     assert world.open_incidents() == []
     assert set(world.states().values()) <= {S.HEALTHY, S.SUSPECT, S.QUARANTINED}
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(STEPS, max_size=40), st.sampled_from([Policy(), REPAIRING]))
-def test_every_incident_ends_without_executor_and_agents(steps: list[Step], policy: Policy) -> None:
-    """Even when nobody obeys and nobody answers."""
+@given(st.lists(STEPS, max_size=40), RULES, BACKLOGS)
+def test_every_incident_ends_without_executor_and_agents(
+    steps: list[Step], policy: Policy, backlog: str
+) -> None:
+    """Even when nobody obeys and nobody answers; only the fleet brake waits for a person."""
     world = played(steps, policy)
-    world.settle(5000, obeying=False)
+    world.settle(5000, obeying=False, backlog=backlog)
     assert world.open_incidents() == []
 
 
@@ -237,12 +259,15 @@ def test_an_engine_that_stays_bad_is_quarantined() -> None:
 
 
 def test_one_bad_prompt_costs_no_restart() -> None:
-    """A prompt that makes every engine emit NaN cannot restart the fleet."""
+    """A prompt that makes every engine emit NaN cannot restart the fleet: the brake falls."""
     world = World(NAMES)
     world.start_up()
     for name in NAMES:
         proof(name)(world)
+    assert world.braked
     world.settle(700, step_s=5)
+    world.reset_brake("skip")
+    world.wait(400)
     assert world.states() == dict.fromkeys(NAMES, S.HEALTHY)
     assert world.restarts == {}
     reasons = {incident.reason for incident in world.incidents.values()}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gatemesh_common.messages import CheckLevel, InstanceState, Verdict
 from gatemesh_health_manager.score import faded, penalised, points_for, score_of, weight_of
 
-from .samples import NOW, POLICY, at, hard, record, verdict
+from .samples import NOW, POLICY, at, hard, in_pool, record, verdict
 
 RULE = POLICY.score
 
@@ -100,10 +100,42 @@ def test_order_changes_nothing(moments: tuple[list[int], list[int]]) -> None:
 )
 def test_the_weight_follows_the_score_down_to_a_floor(penalty: float, weight: float) -> None:
     """A doubted instance gets less, never nothing."""
-    assert weight_of(record(penalty=penalty), RULE, NOW) == weight
+    assert weight_of(record(penalty=penalty), POLICY, NOW) == weight
 
 
 @pytest.mark.parametrize("state", [s for s in InstanceState if s not in ("healthy", "suspect")])
 def test_outside_rotation_the_weight_is_zero(state: InstanceState) -> None:
     """No other state gets requests of clients."""
-    assert weight_of(record(state), RULE, NOW) == 0
+    assert weight_of(record(state), POLICY, NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("after_s", "penalty", "weight"),
+    [
+        pytest.param(0, 0, 0.3, id="at-once"),
+        pytest.param(16, 0, 0.7, id="half-way"),
+        pytest.param(29.9, 0, 1.0, id="nearly-there"),
+        pytest.param(30, 0, 1.0, id="there"),
+        pytest.param(0, 80, 0.2, id="the-score-gives-less"),
+        pytest.param(-1, 0, 1.0, id="a-clock-that-was-set-back"),
+    ],
+)
+def test_the_weight_rises_after_a_return(after_s: float, penalty: float, weight: float) -> None:
+    """From the first weight to the score's, never above it."""
+    about = record(readmitted_at=NOW, penalty=penalty, penalty_at=at(after_s))
+    assert weight_of(about, POLICY, at(after_s)) == weight
+
+
+def test_slow_start_can_be_switched_off() -> None:
+    """No ramp, no first weight."""
+    policy = in_pool(slow_start={"ramp_s": 0.0})
+    assert weight_of(record(readmitted_at=NOW), policy, NOW) == 1
+    assert weight_of(record(), POLICY, NOW) == 1
+
+
+def test_the_ramp_only_rises_and_in_tenths() -> None:
+    """So an instance that comes back publishes few routing tables."""
+    about = record(readmitted_at=NOW)
+    weights = [weight_of(about, POLICY, at(second)) for second in range(40)]
+    assert weights == sorted(weights)
+    assert set(weights) == {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0}

@@ -7,7 +7,15 @@ from prometheus_client import REGISTRY
 
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.telling import tell_decisions, tell_fleet, tell_verdicts
+from gatemesh_health_manager.telling import (
+    tell_brakes,
+    tell_decisions,
+    tell_fleet,
+    tell_no_fleet,
+    tell_policy,
+    tell_policy_fault,
+    tell_verdicts,
+)
 
 from .samples import NOW, hard, record, verdict
 
@@ -53,3 +61,48 @@ def test_states_are_a_gauge() -> None:
     tell_fleet(pool)
     assert value("gatemesh_instances", pool="default", state="healthy") == 1
     assert value("gatemesh_instances", pool="default", state="ejected") == 1
+
+
+def test_a_fleet_brake_is_told_once_and_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """One alert when it falls, one line when a person resets it; the leader's metric shows it."""
+    caplog.set_level(logging.INFO)
+    braked = fleet()
+    fallen = PoolRecord("default", braked_at=NOW, brake_reason="3 of 4")
+    braked.pools["default"] = fallen
+    tell_brakes(braked)
+    tell_brakes(Fleet(Policy(), [fallen], []))
+    [told] = [each for each in caplog.records if each.msg == "fleet_brake_fell"]
+    assert (told.levelno, vars(told)["reason"]) == (logging.ERROR, "3 of 4")
+    reset = Fleet(Policy(), [fallen], [])
+    reset.pools["default"] = PoolRecord("default", brake_reset_at=NOW, brake_reset="skip by ann")
+    tell_brakes(reset)
+    [told] = [each for each in caplog.records if each.msg == "fleet_brake_reset"]
+    assert vars(told)["by"] == "skip by ann"
+    tell_fleet(Fleet(Policy(), [fallen], []))
+    assert value("gatemesh_fleet_brake", pool="default") == 1
+    tell_fleet(reset)
+    assert value("gatemesh_fleet_brake", pool="default") == 0
+
+
+def test_who_leads_no_more_shows_no_fleet() -> None:
+    """Else an alert on what it saw last would never end."""
+    tell_fleet(Fleet(Policy(), [PoolRecord("default", braked_at=NOW)], []))
+    tell_no_fleet()
+    for name, labels in (
+        ("gatemesh_fleet_brake", {"pool": "default"}),
+        ("gatemesh_instances", {"pool": "default", "state": "healthy"}),
+    ):
+        assert REGISTRY.get_sample_value(name, labels) is None
+
+
+def test_only_the_rules_in_force_are_shown() -> None:
+    """One version at a time, and whether the file is at fault."""
+    tell_policy("one")
+    tell_policy("two")
+    shown = REGISTRY.get_sample_value
+    assert shown("gatemesh_policy_info", {"version": "one"}) is None
+    assert shown("gatemesh_policy_info", {"version": "two"}) == 1
+    tell_policy_fault("line 3")
+    assert value("gatemesh_policy_invalid") == 1
+    tell_policy_fault(None)
+    assert value("gatemesh_policy_invalid") == 0

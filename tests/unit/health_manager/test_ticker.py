@@ -5,9 +5,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, cast
 
+import pytest
+
 from gatemesh_common.errors import DatabaseUnavailableError
 from gatemesh_common.messages import Baseline, RoutingTable
 from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.policy import Policy, parse_policy
+from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.ticker import Leadership, Ticker
@@ -127,3 +131,78 @@ async def test_a_round_that_fails_in_an_unforeseen_way_costs_no_other() -> None:
     parts.settle = settle  # type: ignore[method-assign]
     await until_ticked(parts, ticker(parts).run)
     assert "tick" in parts.done
+
+
+class Rules:
+    """Stands for the file, the store and the yardsticks; the store is away a few times."""
+
+    def __init__(self, in_file: Policy | None, faults: int = 0) -> None:
+        self.in_file = in_file
+        self.faults = faults
+        self.policy = Policy()
+        self.learning_by = Policy()
+        self.taken_over = 0
+
+    def look(self) -> Policy | None:
+        """Return what the file holds."""
+        return self.in_file
+
+    async def use_policy(self, policy: Policy) -> None:
+        """Decide by these rules."""
+        if self.faults:
+            self.faults -= 1
+            raise DatabaseUnavailableError("away")
+        self.policy = policy
+        self.taken_over += 1
+
+
+class Yardsticks:
+    """Learns by the rules it is told."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def use_policy(self, policy: Policy) -> None:
+        """Learn by these rules."""
+        self._rules.learning_by = policy
+
+
+def follower(rules: Rules) -> Ticker:
+    """Return a ticker that does not lead, with a policy file."""
+    return Ticker(
+        cast(Store, rules),
+        cast(Publisher, None),
+        cast(Leadership, Parts(leads=False)),
+        cast(BaselineStore, Yardsticks(rules)),
+        policy_file=cast(PolicyFile, rules),
+    )
+
+
+STRICT = parse_policy("[defaults.condition_a]\nmore_than = 1\n")
+
+
+async def test_changed_rules_are_taken_over_once() -> None:
+    """By every manager, whoever leads."""
+    rules = Rules(STRICT)
+    for _ in range(3):
+        await follower(rules).follow_policy()
+    assert rules.policy == rules.learning_by == STRICT
+    assert rules.taken_over == 1
+
+
+async def test_a_file_at_fault_changes_no_rules() -> None:
+    """Those in force stay; where there is no file there is nothing to follow."""
+    rules = Rules(None)
+    await follower(rules).follow_policy()
+    await ticker(Parts()).follow_policy()
+    assert rules.policy == Policy()
+
+
+async def test_rules_that_could_not_be_stored_are_tried_again() -> None:
+    """No decision refers to rules that the database does not know."""
+    rules = Rules(STRICT, faults=1)
+    with pytest.raises(DatabaseUnavailableError):
+        await follower(rules).follow_policy()
+    assert rules.policy == rules.learning_by == Policy()
+    await follower(rules).follow_policy()
+    assert rules.learning_by == STRICT

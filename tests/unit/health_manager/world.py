@@ -8,6 +8,7 @@ from typing import Any
 
 from gatemesh_common.messages import (
     Action,
+    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -27,13 +28,14 @@ from gatemesh_health_manager.facts import (
 )
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
+from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import CommandOrder, Decision, Incident, Tick
+from gatemesh_health_manager.record import CommandOrder, Condition, Decision, Incident, Tick
 from gatemesh_health_manager.states import Trigger
 
 from .samples import NOW
 
-OWN_CHOICE = {Trigger.CONDEMNED, Trigger.PROVEN, Trigger.WITHDRAWN}
+OWN_CHOICE = {Trigger.CONDEMNED, Trigger.PROVEN, Trigger.FLAPPED, Trigger.WITHDRAWN}
 """Ways out of rotation that are decided; an exit just happens."""
 WAITING_STATES = {
     InstanceState.DRAINING,
@@ -200,9 +202,16 @@ class World:
                 known = replace(known, copied_at=copies.note(verdict, self.now))
             self._apply(verdict.instance_id, verdict, known)
 
-    def settle(self, seconds: int, *, obeying: bool = True, step_s: int = 20) -> None:
-        """Let everybody do their work for a while, or until there is nothing left to do."""
+    def settle(
+        self, seconds: int, *, obeying: bool = True, step_s: int = 20, backlog: str | None = None
+    ) -> None:
+        """Let everybody do their work for a while, or until there is nothing left to do.
+
+        With a choice for the backlog, a person resets the fleet brake whenever it is on.
+        """
         for _ in range(0, seconds, step_s):
+            if backlog is not None:
+                self.reset_brake(backlog)
             if not self.open_incidents() and self.at_rest():
                 return
             self.wait(step_s)
@@ -211,6 +220,27 @@ class World:
                     self.observe(name)
                     self.obey(name)
                     self.answer_probes(name)
+
+    def reset_brake(self, backlog: str) -> bool:
+        """Have a person take the fleet brake off; False when it is not on."""
+        request = ActionRequest.model_validate(
+            {
+                "timestamp": self.now,
+                "requested_by": "alice",
+                "action": "reset_brake",
+                "backlog": backlog,
+            }
+        )
+        if not self.fleet.reset_brake(request, self.now):
+            return False
+        for name in list(self.fleet.records):
+            self._apply(name, request)
+        return True
+
+    @property
+    def braked(self) -> bool:
+        """True while the fleet brake is on."""
+        return self.fleet.facts_of("default").braked
 
     # What the store does
 
@@ -246,6 +276,7 @@ class World:
         before = self.fleet.facts_of("default")
         decision = self.fleet.apply(name, event, self.now, *facts)
         self._check_floor(before.serving, decision)
+        self._check_brake(decision, braked=before.braked)
         self._note(name, decision)
         self._check_record(name)
 
@@ -269,6 +300,20 @@ class World:
             budget = self.policy.defaults.ejection
             assert facts.serving >= budget.min_in_rotation, "below the floor"
             assert facts.total - facts.serving <= budget.max_out_share * facts.total
+
+    def _check_brake(self, decision: Decision, *, braked: bool) -> None:
+        incident = decision.record.incident
+        if not braked or (incident is not None and incident.condition is Condition.OPERATOR):
+            return
+        # Only operators withdraw.
+        forbidden = OWN_CHOICE - {Trigger.WITHDRAWN}
+        chosen = any(step.trigger in forbidden for step in decision.transitions)
+        assert not chosen, "taken out though the fleet brake is on"
+        ended = any(
+            order.command.action in ENDS_OR_CHANGES_A_LIFE and decision.record.running
+            for order in decision.commands
+        )
+        assert not ended, "a life ended though the fleet brake is on"
 
     def _check_record(self, name: str) -> None:
         record = self.fleet.records[name]

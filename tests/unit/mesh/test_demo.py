@@ -27,7 +27,8 @@ def test_many_drills_get_a_larger_restart_budget(tmp_path: Path) -> None:
     many = with_budget_for(DemoOptions(faults=("nan",) * 10), StateFolder(tmp_path))
     assert few.policy_file is None
     assert many.policy_file is not None
-    assert tomllib.loads(many.policy_file.read_text())["defaults"]["restart"]["restarts"] == 10
+    rules = tomllib.loads(many.policy_file.read_text())["defaults"]
+    assert (rules["restart"]["restarts"], rules["flap"]["enabled"]) == (10, False)
 
 
 def test_a_demo_starts_afresh(tmp_path: Path) -> None:
