@@ -23,7 +23,7 @@ from gatemesh_common.messages import (
     TelemetryWindow,
     Verdict,
 )
-from gatemesh_common.outbox import enqueue
+from gatemesh_common.outbox import Sign, enqueue, unsigned
 from gatemesh_health_manager import store_fleet, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.batch import decide_all
@@ -93,8 +93,10 @@ class Store:
         policy: Policy,
         clock: Clock,
         announced: Callable[[], None] = lambda: None,
+        sign: Sign = unsigned,
     ) -> None:
         self._engine = engine
+        self._sign = sign
         self._policy = policy
         self._clock = clock
         self._announced = announced
@@ -165,7 +167,7 @@ class Store:
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator["Work"]:
         async with transaction(self._engine) as connection:
-            work = Work(connection, self._policy, self._clock())
+            work = Work(connection, self._policy, self._clock(), self._sign)
             yield work
             await work.finish()
         if work.announced:
@@ -176,8 +178,11 @@ class Store:
 class Work:
     """One open transaction, the records it has locked, and the decisions taken in it."""
 
-    def __init__(self, connection: AsyncConnection, policy: Policy, now: datetime) -> None:
+    def __init__(
+        self, connection: AsyncConnection, policy: Policy, now: datetime, sign: Sign
+    ) -> None:
         self._connection = connection
+        self._sign = sign
         self._policy = policy
         self._now = now
         self.fleet = Fleet(policy, (), ())
@@ -289,7 +294,7 @@ class Work:
         await store_fleet.save(self._connection, self.fleet, self.decisions, version, self._now)
         await self._save_inputs()
         messages = announcements(self.fleet, self.decisions, version, self._now)
-        await enqueue(self._connection, messages, APP_ID, self._now)
+        await enqueue(self._connection, messages, APP_ID, self._now, self._sign)
         self.announced = bool(messages)
 
     async def _save_inputs(self) -> None:
