@@ -17,6 +17,7 @@ from gatemesh_common.messages import (
     CommandReport,
     InstanceObserved,
     Message,
+    ReportOutcome,
     RequestRejected,
     RoutingTable,
     StepFinished,
@@ -45,6 +46,7 @@ from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_rows import (
+    refused_row,
     rejected_row,
     report_row,
     request_row,
@@ -55,6 +57,7 @@ from gatemesh_health_manager.store_tables import (
     COMMAND_REPORTS,
     COMMAND_STEPS,
     DECISION_INPUTS,
+    REFUSED_COMMANDS,
     REJECTED_REQUESTS,
     REQUESTS,
     TELEMETRY_WINDOWS,
@@ -74,6 +77,11 @@ PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
 
 DEFAULT_POOL = "default"
 Decidable = Verdict | CommandReport | InstanceObserved
+
+
+def is_of_an_order(event: CommandReport | InstanceObserved) -> bool:
+    """False for the report of a forgery or a copy, which may name whatever its sender liked."""
+    return not isinstance(event, CommandReport) or event.ends_command
 
 
 class InstanceMovedError(DatabaseUnavailableError):
@@ -124,7 +132,11 @@ class Store:
     async def apply_event(self, queue: str, event: CommandReport | InstanceObserved) -> None:
         """Decide about one report or observation."""
         async with self._deciding() as work:
-            if await work.unseen(queue, [event]):
+            if not await work.unseen(queue, [event]):
+                return
+            if isinstance(event, CommandReport) and event.outcome is ReportOutcome.REFUSED:
+                await work.store_refusal(event)
+            if is_of_an_order(event):
                 await work.store_records([event])
                 await work.load({event.instance_id: event.pool})
                 work.decide(event)
@@ -240,6 +252,11 @@ class Work:
         for kind, (table, row_of) in PLAIN_RECORDS.items():
             rows = [row_of(message) for message in messages if isinstance(message, kind)]
             await store_fleet.insert_rows(self._connection, table, rows)
+
+    async def store_refusal(self, report: CommandReport) -> None:
+        """Insert a refusal where people look for forgeries."""
+        rows = [refused_row(report, self._now)]
+        await store_fleet.insert_rows(self._connection, REFUSED_COMMANDS, rows)
 
     def decide(self, event: CommandReport | InstanceObserved) -> None:
         """Decide about one event and keep the outcome."""
