@@ -23,6 +23,11 @@ class Trust:
     def __init__(self, keys: TrustedKeys | None = None) -> None:
         self._keys = keys
 
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The ids of the trusted keys."""
+        return self._keys.key_ids if self._keys else ()
+
     def distrust(self, body: bytes, headers: Mapping[str, object]) -> str | None:
         """Return why a command must not be obeyed, as its report says it; None when it may."""
         if self._keys is None:
@@ -93,10 +98,10 @@ def load_trust(settings: ExecutorSettings) -> Trust:
         return Trust()
     place = f"{VARIABLE}_FILE: {file}" if file else VARIABLE
     try:
-        keys = read_keys(file) if file else TrustedKeys.from_pem(text)
+        trust = TrustFromFile(file) if file else Trust(TrustedKeys.from_pem(text))
     except (OSError, UnicodeDecodeError, KeyUnreadableError) as error:
         raise SettingsError(f"cannot start: {place}: {describe(error)}") from None
-    if not keys.key_ids:
+    if not trust.key_ids:
         raise SettingsError(f"cannot start: {place}: no PUBLIC KEY in PEM form is there")
-    log.info("commands_verified", extra={"key_ids": keys.key_ids})
-    return TrustFromFile(file) if file else Trust(keys)
+    log.info("commands_verified", extra={"key_ids": trust.key_ids})
+    return trust
