@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from gatemesh_common.signing import SigningKey
+
 ROOT = Path("/secrets")
 OWN = "own/secrets.json"
 NAMES = (
@@ -21,6 +23,7 @@ NAMES = (
     "database_reader",
     "supervisor",
     "fingerprint_key",
+    "signing_seed",
 )
 READABLE = 0o444
 """Each folder is mounted into its reader alone, whose user has another number than ours."""
@@ -35,6 +38,8 @@ def complete(known: Mapping[str, str], make: Callable[[], str]) -> dict[str, str
 def files(made: Mapping[str, str]) -> dict[str, str]:
     """Return what each reader gets, by path; a file named for a setting holds that setting."""
     amqp_url = f"amqp://gatemesh:{made['broker']}@rabbitmq:5672/"
+    # The other secrets are texts, and so is this one: its hash has the length of a key.
+    signing = SigningKey.from_seed(hashlib.sha256(made["signing_seed"].encode()).digest())
     database_url = f"postgresql://gatemesh:{made['database_owner']}@postgres:5432/gatemesh"
     return {
         "broker/20-user.conf": f"default_user = gatemesh\ndefault_pass = {made['broker']}\n",
@@ -43,7 +48,9 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
         "database/reader": made["database_reader"],
         "health_manager/GATEMESH_AMQP_URL": amqp_url,
         "health_manager/GATEMESH_DATABASE_URL": database_url,
+        "health_manager/signing.pem": signing.private_pem(),
         "executor/GATEMESH_AMQP_URL": amqp_url,
+        "executor/trusted.pem": signing.public_pem(),
         "executor/GATEMESH_EXECUTOR_SUPERVISOR_PASSWORD": made["supervisor"],
         "agent/GATEMESH_AMQP_URL": amqp_url,
         "agent/GATEMESH_AGENT_FINGERPRINT_KEY": made["fingerprint_key"],

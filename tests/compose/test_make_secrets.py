@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from deploy.docker.make_secrets import NAMES, complete, files, main
 
+from gatemesh_common.signing import SigningKey, TrustedKeys
+
 URL_SAFE = re.compile(r"[\w-]{43}")
 
 
@@ -65,6 +67,23 @@ def test_a_reader_gets_what_it_needs(reader: str, expected: set[str]) -> None:
     texts = [text for path, text in files(made).items() if path.startswith(f"{reader}/")]
     assert texts
     assert {name for name in NAMES if any(made[name] in text for text in texts)} == expected
+
+
+def test_only_the_manager_can_sign_what_the_executor_obeys(tmp_path: Path) -> None:
+    """The pair is the same after every start."""
+    main([], tmp_path)
+    signing = SigningKey.from_pem((tmp_path / "health_manager/signing.pem").read_text())
+    trusted = TrustedKeys.from_pem((tmp_path / "executor/trusted.pem").read_text())
+    assert trusted.distrust(b"{}", signing.sign(b"{}")) is None
+    private = [path for path in tmp_path.rglob("*.pem") if "PRIVATE" in path.read_text()]
+    assert private == [tmp_path / "health_manager/signing.pem"]
+
+
+def test_no_two_stacks_share_a_key() -> None:
+    """It is made of a secret of this stack."""
+    made = dict.fromkeys(NAMES, "x")
+    other = made | {"signing_seed": "y"}
+    assert files(made)["executor/trusted.pem"] != files(other)["executor/trusted.pem"]
 
 
 def test_supervisord_gets_a_hash() -> None:

@@ -22,6 +22,8 @@ from gatemesh_common.publisher import Publisher
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id")
+"""Beginnings of the headers that a dead letter keeps: published again, it must still be proven."""
 LONGEST_RETRY_DELAY_S = 5.0
 LONGEST_DECLARING_S = 10.0
 BROKER_FAULTS = (
@@ -110,7 +112,7 @@ async def bury(
         timestamp=message.timestamp,
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
         headers={
-            **{k: v for k, v in message.headers.items() if k.startswith(("cloudEvents", "trace"))},
+            **{k: v for k, v in message.headers.items() if k.startswith(KEPT_HEADERS)},
             "x-gatemesh-reason": reason,
             "x-gatemesh-queue": queue,
             "x-gatemesh-key": message.routing_key or "",

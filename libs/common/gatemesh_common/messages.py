@@ -214,6 +214,8 @@ class CommandReport(InstanceMessage):
     """The life that runs now, if any."""
     highest_fence: int | None = Field(default=None, ge=1)
     """The highest fence that the executor has obeyed for the instance; told with a refusal."""
+    ends_command: bool = True
+    """False when only a forgery or a copy was refused: the command of this id goes on as it was."""
     killed: bool = False
     """True when running requests outlasted the grace and the process group was killed."""
     duration_s: float = Field(default=0.0, ge=0)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,25 +39,35 @@ OUTBOX = Table(
 
 REFUSED_DELAY = timedelta(seconds=2)
 
+Sign = Callable[[Message, bytes], Mapping[str, str]]
+"""Returns the headers that prove a message's body; none where it is not to be proven."""
+
+
+def unsigned(message: Message, body: bytes) -> Mapping[str, str]:
+    """Prove nothing."""
+    return {}
+
 
 async def enqueue(
     connection: AsyncConnection,
     messages: Collection[tuple[Message, datetime]],
     app_id: str,
     now: datetime,
+    sign: Sign = unsigned,
 ) -> None:
     """Store messages, each with the moment from which it may be sent.
 
-    Storing an id a second time changes nothing.
+    Storing an id a second time changes nothing. What is to be signed is signed here, before it
+    leaves the process: whoever can write into the database cannot forge it.
     """
     if not messages:
         return
-    rows = [outbox_row(message, available_at, app_id, now) for message, available_at in messages]
+    rows = [outbox_row(message, due_at, app_id, now, sign) for message, due_at in messages]
     await connection.execute(insert(OUTBOX).values(rows).on_conflict_do_nothing())
 
 
 def outbox_row(
-    message: Message, available_at: datetime, app_id: str, now: datetime
+    message: Message, available_at: datetime, app_id: str, now: datetime, sign: Sign = unsigned
 ) -> dict[str, Any]:
     """Return the row of one message."""
     ready = envelope(message, app_id)
@@ -67,7 +77,7 @@ def outbox_row(
         "routing_key": message.key(),
         "mandatory": message.mandatory,
         "type": ready.type,
-        "headers": dict(ready.headers),
+        "headers": {**ready.headers, **sign(message, ready.body)},
         "body": ready.body.decode(),
         "created_at": now,
         "available_at": available_at,

@@ -31,6 +31,7 @@ from gatemesh_ctl.asking import (
 )
 from gatemesh_ctl.errors import CtlError, UnreachableError
 from gatemesh_ctl.following import Ending, Followed, Follower
+from gatemesh_ctl.keys import PRIVATE_NAME, PUBLIC_NAME, make_pair
 from gatemesh_ctl.output import as_json, print_rows, table_of
 from gatemesh_ctl.queues import QueueState, peek_letters, queue_states
 from gatemesh_ctl.store import Row, Store
@@ -46,6 +47,9 @@ application = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+
+keys = typer.Typer(help="Keys that sign and verify commands.", no_args_is_help=True)
+application.add_typer(keys, name="keys")
 
 JsonForm = Annotated[bool, typer.Option("--json", help="Print JSON with every field.")]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Newest rows to show.")]
@@ -67,6 +71,10 @@ VERDICT_COLUMNS = (
 COMMAND_COLUMNS = (
     *("command_id", "instance_id", "incarnation", "action", "fence", "status", "issued_at"),
     *("duration_s", "killed", "reason"),
+)
+REFUSED_COLUMNS = (
+    *("at", "instance_id", "pool", "action", "fence", "reason", "detail", "ends_command"),
+    *("command_id",),
 )
 TIMELINE_COLUMNS = ("at", "instance_id", "incarnation", "kind", "what", "detail")
 LETTER_COLUMNS = ("message_id", "type", "queue", "reason", "timestamp")
@@ -209,6 +217,34 @@ def commands(
         check_instance(store, instance)
         rows = store.newest(views.COMMANDS, limit, instance_id=instance)
     print_rows(console(), rows, COMMAND_COLUMNS, json_form=json_form)
+
+
+@application.command()
+def refused(*, instance: OfInstance = None, limit: Limit = 20, json_form: JsonForm = False) -> None:
+    """Show the newest commands that the executor refused: forged, repeated, stale, expired."""
+    with Store(addresses().database()) as store:
+        rows = store.newest(views.REFUSED, limit, instance_id=instance)
+    print_rows(console(), rows, REFUSED_COLUMNS, json_form=json_form)
+
+
+@keys.command(name="new")
+def new_keys(
+    folder: Annotated[Path, typer.Argument(help="Where the two files go.")],
+    *,
+    json_form: JsonForm = False,
+) -> None:
+    """Make a pair: a private key for the managers, a public one for the executors."""
+    key = make_pair(folder)
+    facts = {
+        "key_id": key.key_id,
+        "private": str(folder / PRIVATE_NAME),
+        "public": str(folder / PUBLIC_NAME),
+    }
+    sys.stdout.write(
+        f"{as_json(facts)}\n"
+        if json_form
+        else "".join(f"{name:8} {text}\n" for name, text in facts.items())
+    )
 
 
 @application.command()

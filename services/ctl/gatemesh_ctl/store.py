@@ -41,6 +41,7 @@ HEALTH = "instance_health_v1"
 INCIDENTS = "incidents_v1"
 VERDICTS = "verdicts_v1"
 COMMANDS = "commands_v1"
+REFUSED = "refused_commands_v1"
 REQUESTS = "requests_v1"
 TIMELINE = "timeline_v1"
 POOLS = "pools_v1"
@@ -54,6 +55,7 @@ ORDERS = {
     INCIDENTS: ("opened_at",),
     VERDICTS: ("received_at",),
     COMMANDS: ("issued_at",),
+    REFUSED: ("received_at",),
     REQUESTS: ("requested_at",),
     TIMELINE: ("at",),
 }

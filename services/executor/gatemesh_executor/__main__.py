@@ -34,9 +34,11 @@ from gatemesh_executor.jobs import Limits, Tools
 from gatemesh_executor.obeying import Executor
 from gatemesh_executor.observer import Observer, Rhythm
 from gatemesh_executor.pace import Pace
+from gatemesh_executor.receiving import Receiver
 from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.settings import ExecutorSettings
 from gatemesh_executor.subscribers import applied_router, command_router
+from gatemesh_executor.trust import load_trust
 from gatemesh_executor.weights.checksums import Checksums
 
 log = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ async def serve(settings: ExecutorSettings, instances: Instances) -> int:
 
 async def run(settings: ExecutorSettings, instances: Instances, readiness: Readiness) -> None:
     """Build everything and run it; returns when the consumer of commands is lost."""
+    trust = load_trust(settings)
     async with (
         Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
         supervisor_client(settings) as client,
@@ -101,13 +104,13 @@ async def run(settings: ExecutorSettings, instances: Instances, readiness: Readi
         )
         checksums = Checksums(settings.state_dir)
         tools = Tools(backend, routing, health, limits, pace, repair=repair, checksums=checksums)
-        executor = Executor(instances, tools, publisher, utc_now)
+        receiver = Receiver(trust, Executor(instances, tools, publisher, utc_now))
         rhythm = Rhythm(settings.poll_s, settings.repeat_s)
         observer = Observer(backend, instances, publisher, utc_now, readiness, rhythm, pace)
         log.info("executor_started", extra={"instances": len(instances)})
         await first_to_end(
             watch_processes(backend, observer),
-            consume(settings, publisher, executor, routing, readiness),
+            consume(settings, publisher, receiver, routing, readiness),
         )
 
 
@@ -137,30 +140,30 @@ async def verify(backend: EngineBackend, pace: Pace) -> None:
 async def consume(
     settings: ExecutorSettings,
     publisher: Publisher,
-    executor: Executor,
+    receiver: Receiver,
     routing: AgentRouting,
     readiness: Readiness,
 ) -> None:
     """Obey commands until their consumer is lost."""
     await declare_when_up(publisher)
-    broker = await subscribe(settings, publisher, executor, routing)
+    broker = await subscribe(settings, publisher, receiver, routing)
     readiness.set("consumers", met=True)
     readiness.set("broker", met=True)
     try:
         await watch_consumers(publisher, (COMMANDS,))
     finally:
-        executor.abandon()
+        receiver.abandon()
         await broker.stop()
 
 
 async def subscribe(
-    settings: ExecutorSettings, publisher: Publisher, executor: Executor, routing: AgentRouting
+    settings: ExecutorSettings, publisher: Publisher, receiver: Receiver, routing: AgentRouting
 ) -> RabbitBroker:
     """Return a broker whose subscribers run, as soon as there is one to connect to."""
 
     async def start() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
-        broker.include_router(command_router(executor.obey))
+        broker.include_router(command_router(receiver.receive))
         broker.include_router(applied_router(routing.hear, uuid4().hex[:8]))
         await broker.start()
         return broker

@@ -5,6 +5,9 @@ from prometheus_client import Counter, Gauge, Histogram
 COMMANDS_ENDED = Counter(
     "gatemesh_executor_commands_total", "Commands that ended.", ["action", "outcome"]
 )
+COMMANDS_REFUSED = Counter(
+    "gatemesh_executor_commands_refused_total", "Commands refused, by reason.", ["reason"]
+)
 STEP_SECONDS = Histogram(
     "gatemesh_executor_step_seconds",
     "Time that a step of a command took.",

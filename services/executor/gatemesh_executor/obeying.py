@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from gatemesh_common.messages import (
     StepFinished,
     StepName,
     derived_id,
+    new_message_id,
 )
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
@@ -27,9 +29,9 @@ from gatemesh_executor.backends.base import (
 )
 from gatemesh_executor.instances import Instances
 from gatemesh_executor.jobs import Job, Tools, observe
-from gatemesh_executor.metrics import COMMANDS_ENDED, STEP_SECONDS
+from gatemesh_executor.metrics import COMMANDS_ENDED, COMMANDS_REFUSED, STEP_SECONDS
 from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
-from gatemesh_executor.refuse import Refusal, refusal
+from gatemesh_executor.refuse import NOTHING_OBEYED, Obeyed, Refusal, refusal
 from gatemesh_executor.repair import CacheInUseError, LifeGoneError
 from gatemesh_executor.repairing import RepairFailedError, RepairNotOfferedError
 from gatemesh_executor.restart import StartTimeoutError
@@ -109,6 +111,25 @@ def report_message(
     )
 
 
+def refusal_message(
+    command: AnyCommand, seen_at: datetime, reason: str, *, ends_command: bool, **facts: Any
+) -> CommandReport:
+    """Return the report of a refusal, each with an id of its own.
+
+    With the one that the command's own report has, a copy would keep that from being read, and a
+    copy that comes after it would be seen nowhere.
+    """
+    report = report_message(
+        command,
+        seen_at,
+        ReportOutcome.REFUSED,
+        reason=reason,
+        ends_command=ends_command,
+        **facts,
+    )
+    return report.model_copy(update={"message_id": new_message_id()})
+
+
 class StepJournal:
     """Publishes steps beside the work: a broker that is away does not hold up a kill."""
 
@@ -153,7 +174,7 @@ class Executor:
         self._sender = sender
         self._clock = clock
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._fences: dict[str, int] = {}
+        self._obeyed: defaultdict[str, Obeyed] = defaultdict(lambda: NOTHING_OBEYED)
         self._at_work: set[asyncio.Task[Any]] = set()
 
     async def obey(self, command: AnyCommand) -> None:
@@ -163,7 +184,19 @@ class Executor:
             return
         with self._counted():
             async with self._locks[command.instance_id]:
-                await self._send(await self._answer(command))
+                await self._end(command, await self._answer(command))
+
+    async def refuse(self, command: AnyCommand, reason: str) -> None:
+        """Report a command that nobody proved to have sent; returns when that is published.
+
+        Whatever command has its id goes on: anybody can use an id.
+        """
+        log.warning(
+            "command_not_trusted",
+            extra={"instance_id": command.instance_id, "reason": reason},
+        )
+        report = refusal_message(command, self._clock(), reason, ends_command=False)
+        await self._send(report)
 
     def abandon(self) -> None:
         """Let go of the commands under way; unacknowledged, they are delivered again."""
@@ -181,12 +214,18 @@ class Executor:
             self._at_work.discard(task)
 
     async def _answer(self, command: AnyCommand) -> CommandReport:
-        highest = self._fences.get(command.instance_id, 0)
-        refused = refusal(command, self._instances, PLAYBOOKS.keys(), highest, self._clock())
+        obeyed = self._obeyed[command.instance_id]
+        refused = refusal(command, self._instances, PLAYBOOKS.keys(), obeyed, self._clock())
         if refused is not None:
             return self._refused(command, refused)
-        self._fences[command.instance_id] = command.fence
+        self._obeyed[command.instance_id] = Obeyed(command.fence)
         return await self._carry_out(command)
+
+    async def _end(self, command: AnyCommand, report: CommandReport) -> None:
+        await self._send(report)
+        if report.outcome is not ReportOutcome.REFUSED:
+            obeyed = self._obeyed[command.instance_id]
+            self._obeyed[command.instance_id] = replace(obeyed, ended_id=command.message_id)
 
     async def _carry_out(self, command: AnyCommand) -> CommandReport:
         job = Job(command, self._instances[command.instance_id])
@@ -218,12 +257,13 @@ class Executor:
             return None
 
     def _refused(self, command: AnyCommand, why: Refusal) -> CommandReport:
-        return report_message(
+        obeyed = self._obeyed.get(command.instance_id)
+        return refusal_message(
             command,
             self._clock(),
-            ReportOutcome.REFUSED,
-            reason=why.value,
-            highest_fence=self._fences.get(command.instance_id),
+            why.value,
+            ends_command=why is not Refusal.DUPLICATE,
+            highest_fence=obeyed.fence if obeyed and obeyed.fence else None,
         )
 
     async def _send(self, report: CommandReport) -> None:
@@ -238,4 +278,6 @@ class Executor:
             },
         )
         COMMANDS_ENDED.labels(action=report.action, outcome=report.outcome).inc()
+        if report.outcome is ReportOutcome.REFUSED:
+            COMMANDS_REFUSED.labels(reason=report.reason.partition(":")[0]).inc()
         await retry_passing_faults(lambda: self._sender.publish(report))

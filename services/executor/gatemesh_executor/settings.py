@@ -16,6 +16,12 @@ class ExecutorSettings(ServiceSettings):
     instances_file: Path
     """TOML file that lists the instances this executor acts on."""
 
+    trusted_keys_file: Path | None = None
+    """PEM file with the public keys whose commands are obeyed; unset, every command is obeyed."""
+
+    trusted_keys: str = Field(default="", repr=False)
+    """The keys themselves instead of their file."""
+
     supervisor_url: str = Field(
         default="unix:///var/run/supervisor.sock", pattern=r"^(unix:///.+|https?://.+)$"
     )

@@ -1,26 +1,36 @@
 """What the executor reads from the broker."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from faststream import AckPolicy
-from faststream.rabbit import RabbitRouter
+from faststream.rabbit import RabbitMessage, RabbitRouter
+from faststream.rabbit.annotations import RabbitMessage as Received
 
 from gatemesh_common.broker import COMMANDS, broadcast_queue, topic, work_queue
-from gatemesh_common.messages import CONTROL, EVENTS, AnyCommand, Command, RoutingApplied
+from gatemesh_common.messages import CONTROL, EVENTS, RoutingApplied
+
+Receive = Callable[[bytes, Mapping[str, Any]], Awaitable[None]]
 
 
-def command_router(obey: Callable[[AnyCommand], Awaitable[None]]) -> RabbitRouter:
-    """Obey each command. The ack follows the published report, so a crash redelivers."""
+async def keep_bytes(message: RabbitMessage) -> bytes:
+    """Decode nothing: a signature is of the bytes that arrived."""
+    return bytes(message.body)
+
+
+def command_router(receive: Receive) -> RabbitRouter:
+    """Take in each command. The ack follows the published report, so a crash redelivers."""
     router = RabbitRouter()
 
     @router.subscriber(
         work_queue(COMMANDS),
         topic(CONTROL),
         ack_policy=AckPolicy.REJECT_ON_ERROR,
+        decoder=keep_bytes,
         no_reply=True,
     )
-    async def on_command(command: Command) -> None:
-        await obey(command)
+    async def on_command(body: bytes, message: Received) -> None:
+        await receive(body, message.headers)
 
     return router
 

@@ -32,6 +32,7 @@ from gatemesh_health_manager import migrate
 from gatemesh_health_manager.policy import Policy, load_policy
 from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.settings import HealthManagerSettings
+from gatemesh_health_manager.signatures import command_signer, load_signing_key
 from gatemesh_health_manager.store import APP_ID, Store
 from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.subscribers import (
@@ -72,6 +73,7 @@ async def run(
     settings: HealthManagerSettings, policy: Policy, folder: Path, readiness: Readiness
 ) -> None:
     """Build everything and run it; returns when a consumer is lost."""
+    sign = command_signer(load_signing_key(settings))
     engine = open_database(settings.database_url, deadline_s=settings.database_deadline_s)
     try:
         async with (
@@ -80,7 +82,7 @@ async def run(
         ):
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
-            store = Store(engine, policy, utc_now, announced=relay.wake)
+            store = Store(engine, policy, utc_now, announced=relay.wake, sign=sign)
             baselines = BaselineStore(engine, policy, utc_now)
             await retry_passing_faults(store.register_policy)
             readiness.set("database", met=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from gatemesh_common.settings import ServiceSettings
@@ -25,6 +25,12 @@ class HealthManagerSettings(ServiceSettings):
 
     migrations_dir: Path | None = None
     """Folder of the migrations; without it the one beside the package."""
+
+    signing_key_file: Path | None = None
+    """PEM file with the private key that signs commands; unset, they are sent unsigned."""
+
+    signing_key: SecretStr | None = None
+    """The key itself instead of its file."""
 
     admin_port: int = Field(default=9102, ge=0, le=65535)
     """Port of metrics, liveness and readiness; 0 takes any free one."""

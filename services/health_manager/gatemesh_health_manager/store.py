@@ -17,13 +17,14 @@ from gatemesh_common.messages import (
     CommandReport,
     InstanceObserved,
     Message,
+    ReportOutcome,
     RequestRejected,
     RoutingTable,
     StepFinished,
     TelemetryWindow,
     Verdict,
 )
-from gatemesh_common.outbox import enqueue
+from gatemesh_common.outbox import Sign, enqueue, unsigned
 from gatemesh_health_manager import store_fleet, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.batch import decide_all
@@ -45,6 +46,7 @@ from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_rows import (
+    refused_row,
     rejected_row,
     report_row,
     request_row,
@@ -55,6 +57,7 @@ from gatemesh_health_manager.store_tables import (
     COMMAND_REPORTS,
     COMMAND_STEPS,
     DECISION_INPUTS,
+    REFUSED_COMMANDS,
     REJECTED_REQUESTS,
     REQUESTS,
     TELEMETRY_WINDOWS,
@@ -79,7 +82,11 @@ PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
 """Messages that are written down as they are."""
 
 DEFAULT_POOL = "default"
-Decidable = Verdict | CommandReport | InstanceObserved
+
+
+def is_of_an_order(event: CommandReport | InstanceObserved) -> bool:
+    """False for the report of a forgery or a copy, which may name whatever its sender liked."""
+    return not isinstance(event, CommandReport) or event.ends_command
 
 
 class InstanceMovedError(DatabaseUnavailableError):
@@ -99,8 +106,10 @@ class Store:
         policy: Policy,
         clock: Clock,
         announced: Callable[[], None] = lambda: None,
+        sign: Sign = unsigned,
     ) -> None:
         self._engine = engine
+        self._sign = sign
         self._policy = policy
         self._clock = clock
         self._announced = announced
@@ -139,7 +148,11 @@ class Store:
     async def apply_event(self, queue: str, event: CommandReport | InstanceObserved) -> None:
         """Decide about one report or observation."""
         async with self._deciding() as work:
-            if await work.unseen(queue, [event]):
+            if not await work.unseen(queue, [event]):
+                return
+            if isinstance(event, CommandReport) and event.outcome is ReportOutcome.REFUSED:
+                await work.store_refusal(event)
+            if is_of_an_order(event):
                 await work.store_records([event])
                 await work.load({event.instance_id: event.pool})
                 work.decide(event)
@@ -182,7 +195,7 @@ class Store:
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator["Work"]:
         async with transaction(self._engine) as connection:
-            work = Work(connection, self._policy, self._clock())
+            work = Work(connection, self._policy, self._clock(), self._sign)
             yield work
             await work.finish()
         if work.announced:
@@ -194,8 +207,11 @@ class Store:
 class Work:
     """One open transaction, the records it has locked, and the decisions taken in it."""
 
-    def __init__(self, connection: AsyncConnection, policy: Policy, now: datetime) -> None:
+    def __init__(
+        self, connection: AsyncConnection, policy: Policy, now: datetime, sign: Sign
+    ) -> None:
         self._connection = connection
+        self._sign = sign
         self._policy = policy
         self._now = now
         self.fleet = Fleet(policy, (), ())
@@ -254,6 +270,11 @@ class Work:
             rows = [row_of(message) for message in messages if isinstance(message, kind)]
             await store_fleet.insert_rows(self._connection, table, rows)
 
+    async def store_refusal(self, report: CommandReport) -> None:
+        """Insert a refusal where people look for forgeries."""
+        rows = [refused_row(report, self._now)]
+        await store_fleet.insert_rows(self._connection, REFUSED_COMMANDS, rows)
+
     def decide(self, event: CommandReport | InstanceObserved) -> None:
         """Decide about one event and keep the outcome."""
         before = self.fleet.records[event.instance_id]
@@ -308,7 +329,7 @@ class Work:
         await store_fleet.save(self._connection, self.fleet, self.decisions, version, self._now)
         await self._save_inputs()
         messages = announcements(self.fleet, self.decisions, version, self._now)
-        await enqueue(self._connection, messages, APP_ID, self._now)
+        await enqueue(self._connection, messages, APP_ID, self._now, self._sign)
         self.announced = bool(messages)
 
     async def _save_inputs(self) -> None:

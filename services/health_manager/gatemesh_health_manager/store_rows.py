@@ -281,6 +281,25 @@ def report_row(report: CommandReport) -> Row:
     }
 
 
+def refused_row(report: CommandReport, now: datetime) -> Row:
+    """Return the row of a command that was refused, whoever had sent it."""
+    reason, _, detail = str(storable(report.reason)).partition(": ")
+    return {
+        "message_id": report.message_id,
+        "command_id": storable(report.command_id),
+        "instance_id": storable(report.instance_id),
+        "pool": storable(report.pool),
+        "action": report.action.value,
+        "incarnation": report.incarnation,
+        "fence": report.fence,
+        "reason": reason,
+        "detail": detail,
+        "ends_command": report.ends_command,
+        "at": report.timestamp,
+        "received_at": now,
+    }
+
+
 def step_row(step: StepFinished) -> Row:
     """Return the row of a command's step."""
     return _fields(

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Identity,
     Integer,
     MetaData,
+    Numeric,
     Table,
     Text,
 )
@@ -126,6 +127,17 @@ COMMAND_REPORTS = Table(
     *_moment("at"),
     Column("killed", Boolean),
     Column("duration_s", Float),
+)
+
+REFUSED_COMMANDS = Table(
+    "refused_commands",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("command_id", "instance_id", "pool", "action", "reason", "detail"),
+    *_moment("at", "received_at"),
+    Column("incarnation", Numeric),
+    Column("fence", Numeric),
+    Column("ends_command", Boolean),
 )
 
 REQUESTS = Table(

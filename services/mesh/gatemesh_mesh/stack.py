@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gatemesh_mesh import nodes
+from gatemesh_mesh.command_keys import prepare_keys
 from gatemesh_mesh.errors import MeshError, ProgramFailedError
 from gatemesh_mesh.nodes import Nodes, await_program
 from gatemesh_mesh.options import StackOptions
@@ -139,6 +140,7 @@ class Stack:
 
     def _start_services(self, plan: StackPlan) -> None:
         write_private(plan.instances_file, render_instances(plan.engines))
+        prepare_keys(self.folder)
         with self._progress.step("Starting health manager, executor, agent and shadow"):
             self.supervision.add(service_programs(plan))
             for service in SERVICES:

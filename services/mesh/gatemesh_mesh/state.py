@@ -48,6 +48,16 @@ class StateFolder:
         return self.root / "spool"
 
     @property
+    def signing_key_file(self) -> Path:
+        """The private key by which the manager signs commands."""
+        return self.root / "keys" / "signing.pem"
+
+    @property
+    def trusted_keys_file(self) -> Path:
+        """The public keys whose commands the executor obeys."""
+        return self.root / "keys" / "trusted.pem"
+
+    @property
     def run_file(self) -> Path:
         """What runs: ports, addresses and the supervisord process."""
         return self.root / "run.json"

@@ -8,7 +8,14 @@ import pytest
 from aio_pika import DeliveryMode, Message
 
 from gatemesh_common.broker import DEAD_LETTERS, REQUESTS, declare_topology
-from gatemesh_common.messages import DEAD, ActionRequest, CheckLevel, TelemetryWindow, Verdict
+from gatemesh_common.messages import (
+    DEAD,
+    ActionRequest,
+    CheckLevel,
+    CommandReport,
+    TelemetryWindow,
+    Verdict,
+)
 from gatemesh_common.publisher import Publisher
 from gatemesh_ctl.asking import send_request
 from gatemesh_ctl.errors import UnreachableError
@@ -79,6 +86,32 @@ async def test_a_refusal_is_told_with_its_reason(
     assert answer.code == 1
     assert "refused: " in answer.out
     assert "quarantined" in answer.out
+
+
+async def test_a_forgery_is_shown_and_its_name_becomes_no_instance(
+    ctl: CommandLine, executor: ObedientExecutor
+) -> None:
+    """What the sender wrote may be anything."""
+    await until_known(ctl, 2)
+    facts = {
+        "timestamp": datetime.now(UTC),
+        "instance_id": "nobody's",
+        "command_id": "any",
+        "action": "drain",
+        "incarnation": 1,
+        "fence": 1000,
+        "outcome": "refused",
+        "reason": "unknown_key: '0123456789abcdef'",
+        "ends_command": False,
+    }
+    await executor.publisher.publish(CommandReport.model_validate(facts))
+    async with asyncio.timeout(40):
+        while not (found := (await ctl.call("refused", "--json")).json):  # noqa: ASYNC110 (a view)
+            await asyncio.sleep(0.1)
+    [row] = found
+    assert (row["reason"], row["detail"]) == ("unknown_key", "'0123456789abcdef'")
+    assert "nobody's" in (await ctl.call("refused", "--instance", "nobody's")).out
+    await until_known(ctl, 2)
 
 
 async def test_a_pool_is_paused(ctl: CommandLine, executor: ObedientExecutor) -> None:

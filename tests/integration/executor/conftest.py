@@ -201,6 +201,16 @@ class Manager:
         """Wait for the report of a command."""
         return await self.find(CommandReport, lambda it: it.command_id == command.message_id)
 
+    async def reports_of(self, command: InstanceCommand, count: int) -> list[CommandReport]:
+        """Wait for so many reports that name a command."""
+
+        def told() -> list[CommandReport]:
+            reports = [it for it in self.seen if isinstance(it, CommandReport)]
+            return [it for it in reports if it.command_id == command.message_id]
+
+        await self.find(CommandReport, lambda _: len(told()) >= count)
+        return told()
+
     async def observed(
         self, holds: Callable[[InstanceObserved], bool], instance_id: str = "engine-0"
     ) -> InstanceObserved:

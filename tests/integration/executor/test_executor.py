@@ -288,10 +288,10 @@ async def test_duplicates_change_nothing(
     command = manager.command(RestartInstance, life_id=life, grace_s=5)
     for _ in range(3):
         await manager.publisher.publish(command)
-    last = await manager.order(EjectInstance)
-    await manager.report_of(last)
-    reports = {it.message_id for it in manager.seen if getattr(it, "action", "") == "restart"}
-    assert len(reports) == 1
+    own, *copies = await manager.reports_of(command, 3)
+    assert (own.outcome, own.ends_command) == (ReportOutcome.SUCCEEDED, True)
+    told = {(it.outcome, it.reason, it.ends_command) for it in copies}
+    assert told == {(ReportOutcome.REFUSED, "duplicate", False)}
     assert len(manager.lives()) == 2
 
 

@@ -386,6 +386,68 @@ async def test_an_instance_moves_to_another_pool(desk: Desk) -> None:
     assert tables == {"chat": 1, "default": 0}
 
 
+async def test_a_forgery_is_seen_and_ends_nothing(desk: Desk) -> None:
+    """It bears the id of the command in flight, a fence out of this world and a stranger's name."""
+    await desk.bring_up("engine-0", "engine-1")
+    await desk.judge("engine-0", 6)
+    [(command_id, fence)] = desk.rows(
+        "SELECT command_id, fence FROM commands_v1 WHERE status = 'in_flight'"
+    )
+    known: dict[str, Any] = {"outcome": "refused", "ends_command": False, "action": "drain"}
+    facts = {**known, "command_id": command_id, "incarnation": 1}
+    for instance_id, reason in (
+        ("engine-0", "bad_signature"),
+        ("engine-0", "duplicate"),
+        ("not-ours", "unknown_key: 'k'"),
+    ):
+        forged = CommandReport(
+            timestamp=desk.clock(), instance_id=instance_id, reason=reason, fence=10**30, **facts
+        )
+        for _ in range(2):
+            await desk.store.apply_event("reports", forged)
+    seen = desk.rows(
+        "SELECT instance_id, reason, detail, ends_command, command_id, fence::text "
+        "FROM refused_commands_v1 ORDER BY received_at"
+    )
+    told = (False, command_id, str(10**30))
+    assert seen == [
+        ("engine-0", "bad_signature", "", *told),
+        ("engine-0", "duplicate", "", *told),
+        ("not-ours", "unknown_key", "'k'", *told),
+    ]
+    assert desk.rows("SELECT DISTINCT instance_id FROM instances ORDER BY 1") == [
+        ("engine-0",),
+        ("engine-1",),
+    ]
+    query = f"SELECT status, reason, reported_at FROM commands_v1 WHERE command_id = '{command_id}'"  # noqa: S608
+    assert desk.rows(query) == [("in_flight", "", None)]
+    await desk.report("engine-0")
+    assert desk.state("engine-0") == "restarting"
+    fences = desk.rows("SELECT max(fence) FROM commands WHERE instance_id = 'engine-0'")
+    assert fences == [(fence + 1,)]
+
+
+async def test_a_refused_order_ends_and_is_seen_twice(desk: Desk) -> None:
+    """With its command, and among the refusals."""
+    await desk.bring_up("engine-0", "engine-1")
+    await desk.judge("engine-0", 6)
+    [(command_id,)] = desk.rows("SELECT command_id FROM commands WHERE status = 'in_flight'")
+    report = CommandReport(
+        timestamp=desk.clock(),
+        instance_id="engine-0",
+        command_id=command_id,
+        action="drain",
+        incarnation=1,
+        fence=2,
+        outcome="refused",
+        reason="expired",
+    )
+    await desk.store.apply_event("reports", report)
+    query = f"SELECT status, reason FROM commands_v1 WHERE command_id = '{command_id}'"  # noqa: S608
+    assert desk.rows(query) == [("refused", "expired")]
+    assert desk.rows("SELECT reason, ends_command FROM refused_commands_v1") == [("expired", True)]
+
+
 @pytest.mark.parametrize(
     ("statement", "constraint"),
     [

@@ -1,5 +1,6 @@
 """`./mesh up` and `./mesh down` as people use them, down to kill -9 of everything that watches."""
 
+import asyncio
 import os
 import re
 import signal
@@ -8,11 +9,15 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
 
+from gatemesh_common.messages import RestartInstance
+from gatemesh_common.publisher import Publisher
 from gatemesh_mesh.foreground import stop_everything
 from gatemesh_mesh.postgres import plain_url
 from gatemesh_mesh.progress import SilentProgress
@@ -116,6 +121,39 @@ def test_starting_it_on_purpose_uses_up_no_restart_budget(
     with database_of(tmp_path / "second.log") as connection:
         row = connection.execute("SELECT state, incarnation FROM instances").fetchone()
     assert row == ("healthy", 2)
+
+
+def test_a_forged_command_is_refused_and_seen(
+    mesh: CommandLine, tmp_path: Path, vhost_url: str, fresh_database: str
+) -> None:
+    """The stack signs its commands: whoever may publish at the broker still orders nothing."""
+    mesh.up(tmp_path / "up.log")
+    with psycopg.connect(plain_url(fresh_database), autocommit=True) as connection:
+
+        def value(query: LiteralString) -> object:
+            row = connection.execute(query).fetchone()
+            return row[0] if row else None
+
+        readmitted = "SELECT status FROM commands_v1 WHERE action = 'readmit'"
+        assert wait_until(lambda: value(readmitted) == "succeeded", 30)
+        asyncio.run(forge_restart(vhost_url))
+        reasons = "SELECT string_agg(reason, ' ') FROM refused_commands_v1"
+        assert wait_until(lambda: value(reasons) == "unsigned", 30)
+        assert value("SELECT state FROM instances WHERE incarnation = 1") == "healthy"
+
+
+async def forge_restart(amqp_url: str) -> None:
+    """Order what a stranger would."""
+    now = datetime.now(UTC)
+    forged = RestartInstance(
+        timestamp=now,
+        instance_id="engine-0",
+        incarnation=1,
+        fence=1000,
+        expires_at=now + timedelta(hours=1),
+    )
+    async with Publisher(amqp_url, "stranger") as publisher:
+        await publisher.publish(forged)
 
 
 def database_of(output: Path) -> "psycopg.Connection[tuple[object, ...]]":

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from gatemesh_common.messages import Verdict
+from gatemesh_common.messages import Message, Verdict
 from gatemesh_common.outbox import outbox_row
 from gatemesh_common.publisher import envelope
 
@@ -19,3 +19,17 @@ def test_a_row_holds_the_whole_envelope() -> None:
     assert row["headers"] == ready.headers
     assert (row["exchange"], row["routing_key"]) == ("vllm_health_alert", "verdict.v1.l1.p.e")
     assert (row["created_at"], row["available_at"], row["mandatory"]) == (NOW, later, True)
+
+
+def test_a_signature_goes_beside_the_very_bytes_that_are_sent() -> None:
+    """The reader proves what arrives, before it reads it."""
+    signed: list[bytes] = []
+
+    def sign(message: Message, body: bytes) -> dict[str, str]:
+        assert message is VERDICT
+        signed.append(body)
+        return {"x-signature": "s"}
+
+    row = outbox_row(VERDICT, NOW, "health_manager", NOW, sign)
+    assert signed == [row["body"].encode()]
+    assert row["headers"] == {**envelope(VERDICT, "health_manager").headers, "x-signature": "s"}

@@ -17,7 +17,10 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GATEMESH_STATE", str(tmp_path))
 
 
-COMMANDS = ("status", "instances", "incidents", "verdicts", "timeline", "commands", "dead-letters")
+COMMANDS = (
+    *("status", "instances", "incidents", "verdicts", "timeline", "commands", "refused"),
+    "dead-letters",
+)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "request"])

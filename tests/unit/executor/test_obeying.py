@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from prometheus_client import REGISTRY
 
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError, UnroutableError
 from gatemesh_common.messages import (
@@ -66,13 +67,66 @@ async def test_a_command_ends_with_its_report(world: World, executor: Executor) 
 
 
 async def test_a_redelivered_command_repeats_its_messages(world: World, executor: Executor) -> None:
-    """The inbox of the manager drops the copies by their ids."""
+    """After a crash; the inbox of the manager drops the copies by their ids."""
     command = world.command(EjectInstance)
     await executor.obey(command)
     first = [message.message_id for message in world.sender.sent]
-    await executor.obey(command)
+    await Executor(INSTANCES, world.tools, world.sender, world.time.clock).obey(command)
     assert [message.message_id for message in world.sender.sent] == first * 2
     assert len(set(first)) == len(first)
+
+
+async def test_a_copy_of_a_command_that_has_ended_is_refused(
+    world: World, executor: Executor
+) -> None:
+    """It ends nothing, and its report is not taken for the first one."""
+    command = world.command(EjectInstance)
+    for _ in range(3):
+        await executor.obey(command)
+    own, *copies = reports(world)
+    assert (own.outcome, own.ends_command) == (ReportOutcome.SUCCEEDED, True)
+    assert {(it.outcome, it.reason, it.ends_command) for it in copies} == {
+        (ReportOutcome.REFUSED, "duplicate", False)
+    }
+    assert {it.command_id for it in copies} == {command.message_id}
+    assert len({it.message_id for it in (own, *copies)}) == 3
+
+
+async def test_a_copy_goes_on_where_the_first_was_cut_short(
+    world: World, executor: Executor
+) -> None:
+    """Only an end that was told counts as one."""
+    command = world.command(EjectInstance)
+    world.sender.faults = [UnroutableError("x", key) for key in ("step.v1", "step.v1", "report.v1")]
+    with pytest.raises(UnroutableError):
+        await executor.obey(command)
+    await executor.obey(command)
+    assert [it.outcome for it in reports(world)] == [ReportOutcome.SUCCEEDED]
+
+
+async def test_a_forgery_is_reported_and_touches_nothing(world: World, executor: Executor) -> None:
+    """Neither the engine, nor the fence, nor the command whose id it bears."""
+    real = world.command(EjectInstance, fence=2)
+    forged = world.command(DrainInstance, message_id=real.message_id, fence=9)
+    await executor.refuse(forged, "unsigned")
+    [report] = reports(world)
+    assert (report.outcome, report.reason) == (ReportOutcome.REFUSED, "unsigned")
+    assert not report.ends_command
+    assert len(world.sender.sent) == 1
+    await executor.obey(real)
+    assert reports(world)[-1].outcome is ReportOutcome.SUCCEEDED
+    assert reports(world)[-1].message_id != report.message_id
+
+
+async def test_refusals_are_counted_by_reason(world: World, executor: Executor) -> None:
+    """An alarm needs no log; details make no series of their own."""
+    for key in ("a", "b"):
+        await executor.refuse(world.command(EjectInstance), f"unknown_key: {key!r}")
+    metric = REGISTRY.get_sample_value(
+        "gatemesh_executor_commands_refused_total", {"reason": "unknown_key"}
+    )
+    assert metric is not None
+    assert metric >= 2
 
 
 async def test_a_stale_fence_is_refused(world: World, executor: Executor) -> None:
@@ -82,9 +136,7 @@ async def test_a_stale_fence_is_refused(world: World, executor: Executor) -> Non
     await executor.obey(old)
     last = reports(world)[-1]
     assert (last.outcome, last.reason) == (ReportOutcome.REFUSED, "stale_fence")
-    assert last.highest_fence == 5
-    await executor.obey(new)
-    assert reports(world)[-1].outcome is ReportOutcome.SUCCEEDED
+    assert (last.highest_fence, last.ends_command) == (5, True)
 
 
 async def test_a_refused_command_does_not_raise_the_fence(world: World, executor: Executor) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatemesh_common.messages import Action, DrainInstance
-from gatemesh_executor.refuse import Refusal, refusal
+from gatemesh_executor.refuse import NOTHING_OBEYED, Obeyed, Refusal, refusal
 
 from .conftest import INSTANCES, START, World
 
@@ -29,11 +29,27 @@ def test_refusals(
     """At the limit and one past it."""
     command = world.command(DrainInstance, **fields)
     now = START + timedelta(seconds=late_s)
-    assert refusal(command, INSTANCES, set(Action), highest, now) is expected
+    assert refusal(command, INSTANCES, set(Action), Obeyed(highest), now) is expected
 
 
 def test_an_action_without_a_playbook_is_refused(world: World) -> None:
     """A newer manager may know more than this executor."""
     command = world.command(DrainInstance)
-    found = refusal(command, INSTANCES, {Action.EJECT}, 0, START)
+    found = refusal(command, INSTANCES, {Action.EJECT}, NOTHING_OBEYED, START)
     assert found is Refusal.WRONG_ACTION
+
+
+@pytest.mark.parametrize("late_s", [0, 60], ids=["in-time", "expired-meanwhile"])
+def test_a_command_that_has_ended_is_a_duplicate(world: World, late_s: float) -> None:
+    """Also past its time: by "expired" it would end a second time."""
+    command = world.command(DrainInstance, fence=5)
+    obeyed = Obeyed(5, command.message_id)
+    now = START + timedelta(seconds=late_s)
+    assert refusal(command, INSTANCES, set(Action), obeyed, now) is Refusal.DUPLICATE
+
+
+def test_another_command_of_the_same_fence_is_no_duplicate(world: World) -> None:
+    """A restored database gives numbers out again; ids never."""
+    obeyed = Obeyed(5, "another")
+    command = world.command(DrainInstance, fence=5)
+    assert refusal(command, INSTANCES, set(Action), obeyed, START) is None

@@ -11,6 +11,7 @@ from gatemesh_common.messages import (
     Action,
     GateCounts,
     InstanceState,
+    ReportOutcome,
     RequestRejected,
     Span,
     StepFinished,
@@ -26,6 +27,7 @@ from gatemesh_health_manager.store_rows import (
     instance_row,
     read_incident,
     read_instance,
+    refused_row,
     rejected_row,
     report_row,
     request_row,
@@ -162,3 +164,20 @@ def test_plain_records_are_written_as_they_are() -> None:
     assert rejected_row(refused)["cause"] == "draining"
     assert telemetry_row(window)["gates"]["L1"]["passed"] == 2
     assert report_row(report(Action.DRAIN))["outcome"] == "succeeded"
+
+
+def test_a_refusal_keeps_word_and_detail_apart() -> None:
+    """People count by the word; what a stranger wrote fits the table."""
+    refused = report(
+        Action.DRAIN,
+        ReportOutcome.REFUSED,
+        reason="unknown_key: '0: 1'",
+        fence=10**30,
+        command_id="a\x00",
+        ends_command=False,
+    )
+    row = refused_row(refused, at(9))
+    assert (row["reason"], row["detail"]) == ("unknown_key", "'0: 1'")
+    assert (row["fence"], row["command_id"], row["ends_command"]) == (10**30, "a\ufffd", False)
+    assert row["received_at"] == at(9)
+    assert refused_row(report(Action.DRAIN, reason="expired"), at(9))["detail"] == ""

@@ -57,6 +57,15 @@ def test_the_agent_starts_with_the_engines(plan: StackPlan) -> None:
     assert plan.agent_url == "http://127.0.0.1:9000"
 
 
+def test_the_executor_trusts_the_manager_s_key(plan: StackPlan) -> None:
+    """The manager alone is told where the private one lies."""
+    environments = service_environment(plan)
+    private, public = str(plan.folder.signing_key_file), str(plan.folder.trusted_keys_file)
+    told = {name for name, known in environments.items() if private in known.values()}
+    assert told == {"health_manager"}
+    assert environments["executor"]["GATEMESH_EXECUTOR_TRUSTED_KEYS_FILE"] == public
+
+
 def test_the_executor_s_list_is_toml(plan: StackPlan) -> None:
     """The executor acts on the programs that the stack runs."""
     found = tomllib.loads(render_instances(plan.engines))["instances"]
