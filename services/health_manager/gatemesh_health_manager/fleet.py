@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from gatemesh_common.messages import ActionRequest, InstanceState
 from gatemesh_health_manager.assess import Event, assess
 from gatemesh_health_manager.facts import NO_FACTS, Facts
-from gatemesh_health_manager.fleet_brake import accused_lately
+from gatemesh_health_manager.fleet_brake import NOBODY, accused_lately
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts
 
@@ -29,7 +29,6 @@ class PoolRecord:
     """Who did, and what became of the incidents it had held."""
 
 
-NOBODY: frozenset[str] = frozenset()
 UNSEEN_FOR = timedelta(seconds=120)
 """An instance that the executor shows so much less lately than others has left its list."""
 

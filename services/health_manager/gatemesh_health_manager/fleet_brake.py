@@ -6,17 +6,23 @@ from datetime import datetime, timedelta
 from gatemesh_health_manager.policy import FleetBrake
 from gatemesh_health_manager.record import InstanceRecord
 
+NOBODY: frozenset[str] = frozenset()
+
 
 def accused_lately(
     members: Iterable[InstanceRecord], rule: FleetBrake, reset_at: datetime | None, now: datetime
 ) -> frozenset[str]:
     """Return the instances accused within the window, and since a person last reset the brake."""
+    # Asked with every verdict, and hardly ever is anybody accused.
+    ever = [record for record in members if record.accused_at is not None]
+    if not ever:
+        return NOBODY
     since = now - timedelta(seconds=rule.window_s)
     if reset_at is not None:
         since = max(since, min(reset_at, now))
     return frozenset(
         record.instance_id
-        for record in members
+        for record in ever
         if record.accused_at is not None and since < record.accused_at <= now
     )
 
