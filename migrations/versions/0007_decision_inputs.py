@@ -12,7 +12,8 @@ VIEWS = {
         SELECT id, at, kind, policy_version, pools, body, seen FROM decision_inputs""",
     "decided_verdicts_v1": """
         SELECT id, message_id, instance_id, pool, incarnation, request_id, check_level, outcome,
-            reason, hard, prompt_key, attribution, details, "timestamp", counted_at, received_at
+            reason, hard, prompt_key, tenant, attribution, details, "timestamp",
+            counted_at, received_at
         FROM verdicts""",
     "policy_versions_v1": "SELECT version, body, first_used_at FROM policy_versions",
 }

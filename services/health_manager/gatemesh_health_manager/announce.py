@@ -56,7 +56,7 @@ def incident_events(
             pool=decision.record.pool,
             incident_id=incident.incident_id,
             incarnation=incident.incarnation,
-            condition=incident.condition,
+            condition=incident.name,
             status=incident.status,
             reason=incident.reason,
             policy_version=policy_version,

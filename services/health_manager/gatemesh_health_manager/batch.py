@@ -1,33 +1,73 @@
-"""A batch of verdicts: which of them condition A counts, and the decisions about them in order."""
+"""A batch of verdicts: which of them count for which condition, and the decisions in order."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gatemesh_common.messages import Verdict
-from gatemesh_health_manager.conditions import counts_for_a
-from gatemesh_health_manager.facts import NO_FACTS, Copies, Facts
+from gatemesh_health_manager.conditions import counts_for, rules_that_count
+from gatemesh_health_manager.facts import NO_FACTS, Copies, Facts, Failure, densest_window
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
-from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.policy import ConditionA, OwnCondition, Policy
 from gatemesh_health_manager.record import Decision
 
 
-def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
-    """Return the verdicts by which condition A may act now, by pool."""
-    by_pool: dict[str, list[Verdict]] = defaultdict(list)
+@dataclass(frozen=True)
+class Counting:
+    """What one condition of one pool may act by now."""
+
+    rule: ConditionA | OwnCondition
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of an own condition, nothing for condition A."""
+        return self.rule.name if isinstance(self.rule, OwnCondition) else ""
+
+    @property
+    def by_tenant(self) -> bool:
+        """True where it matters whose prompts fail."""
+        return isinstance(self.rule, OwnCondition) and self.rule.by_tenant
+
+    def densest(self, failures: Iterable[Failure]) -> Facts:
+        """Return the densest window of failures around a fresh one."""
+        rule = self.rule
+        tenants = rule.min_tenants if isinstance(rule, OwnCondition) else 1
+        return densest_window(
+            failures, rule.window_s, rule.max_per_prompt, rule.min_prompts, tenants
+        )
+
+
+def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> list[Counting]:
+    """Return the verdicts by which conditions that count may act now."""
+    found: dict[tuple[str, str], Counting] = {}
     for verdict in verdicts:
         record = fleet.records[verdict.instance_id]
-        rule = policy.for_pool(record.pool).condition_a
-        open_to_a = record.serving and record.incident is None
-        if (
-            open_to_a
-            and counts_for_a(verdict, rule)
-            and is_failure_of_present_life(record, verdict)
-        ):
-            by_pool[record.pool].append(verdict)
-    return by_pool
+        is_open = record.serving and record.incident is None
+        if not is_open or not is_failure_of_present_life(record, verdict):
+            continue
+        for rule in rules_that_count(policy.for_pool(record.pool)):
+            if counts_for(verdict, rule):
+                one = Counting(rule)
+                found.setdefault((record.pool, one.name), one).verdicts.append(verdict)
+    return list(found.values())
+
+
+def gathered(known: Iterable[tuple[Counting, Mapping[str, Facts]]]) -> dict[str, Facts]:
+    """Return the facts of all conditions together, by instance."""
+    facts: dict[str, Facts] = {}
+    own: dict[str, list[tuple[str, Facts]]] = defaultdict(list)
+    for counting, by_instance in known:
+        for name, found in by_instance.items():
+            if counting.name:
+                own[name].append((counting.name, found))
+            else:
+                facts[name] = found
+    for name, found_here in own.items():
+        facts[name] = replace(facts.get(name, NO_FACTS), own=tuple(found_here))
+    return facts
 
 
 def decide_all(

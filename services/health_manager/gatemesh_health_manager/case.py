@@ -135,7 +135,11 @@ class Case:
     # Incidents
 
     def open_incident(
-        self, condition: Condition, reason: str, playbook: Playbook = Playbook.RESTART
+        self,
+        condition: Condition,
+        reason: str,
+        playbook: Playbook = Playbook.RESTART,
+        own_name: str = "",
     ) -> None:
         """Start an incident, or let the open one go on under a new heading."""
         old = self.record.incident
@@ -156,6 +160,7 @@ class Case:
                 cause=reason,
                 reason=reason,
                 playbook=playbook,
+                own_name=own_name,
             )
         )
 
@@ -176,9 +181,11 @@ class Case:
         self._incidents[incident.incident_id] = incident
         self.change(incident=incident)
 
-    def accuse(self, condition: Condition, reason: str, playbook: Playbook) -> None:
+    def accuse(
+        self, condition: Condition, reason: str, playbook: Playbook, own_name: str = ""
+    ) -> None:
         """Open an incident by a condition; where most of the pool is accused, the brake falls."""
-        self.open_incident(condition, reason, playbook)
+        self.open_incident(condition, reason, playbook, own_name)
         self.change(accused_at=self.now)
         if not self.pool.braked:
             accused = self.pool.accused | {self.record.instance_id}

@@ -10,12 +10,13 @@ from gatemesh_health_manager.policy import (
     ConditionB,
     ConditionC,
     ConditionD,
+    OwnCondition,
     PoolPolicy,
 )
 from gatemesh_health_manager.record import Condition
 from gatemesh_health_manager.streaks import Streak, Streaks
 
-RANK = {Condition.A: 1, Condition.C: 2, Condition.B: 3, Condition.D: 4}
+RANK = {Condition.OWN: 1, Condition.A: 1, Condition.C: 2, Condition.B: 3, Condition.D: 4}
 """What is not acted on yet takes on the graver condition when that one is broken too."""
 SILENT = ("no answer", "no 200", "status ")
 """Beginnings of the faults that agents tell when an engine did not answer a probe."""
@@ -72,6 +73,38 @@ def faults_of(verdict: Verdict) -> dict[str, Any]:
 def counts_for_a(verdict: Verdict, rule: ConditionA) -> bool:
     """True when a failure belongs into the window of condition A."""
     return rule.enabled and verdict.check_level in rule.levels
+
+
+def counts_for(verdict: Verdict, rule: ConditionA | OwnCondition) -> bool:
+    """True when a failure belongs into the window of a condition."""
+    if isinstance(rule, ConditionA):
+        return counts_for_a(verdict, rule)
+    right_reason = not rule.reasons or verdict.reason in rule.reasons
+    right_kind = rule.hard is None or verdict.hard is rule.hard
+    return verdict.check_level in rule.levels and right_reason and right_kind
+
+
+def rules_that_count(policy: PoolPolicy) -> tuple[ConditionA | OwnCondition, ...]:
+    """Return the conditions that count failures in a window."""
+    return (policy.condition_a, *policy.own_conditions)
+
+
+def broken_own(verdict: Verdict, facts: Facts, policy: PoolPolicy) -> OwnCondition | None:
+    """Return the first own condition that a failure breaks, in the order of the rules."""
+    if verdict.outcome is not Outcome.FAILED or not policy.own_conditions:
+        return None
+    known = dict(facts.own)
+    for rule in policy.own_conditions:
+        found = known.get(rule.name)
+        if found is not None and counts_for(verdict, rule) and breaks_own(found, rule):
+            return rule
+    return None
+
+
+def breaks_own(facts: Facts, rule: OwnCondition) -> bool:
+    """True when a window holds more failures, of enough prompts and tenants, than are tolerated."""
+    many = facts.failures > rule.more_than
+    return many and facts.prompts >= rule.min_prompts and facts.tenants >= rule.min_tenants
 
 
 def breaks_a(facts: Facts, rule: ConditionA) -> bool:

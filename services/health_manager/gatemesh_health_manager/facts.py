@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import Any
 
 from gatemesh_common.messages import Verdict
 
@@ -17,6 +18,8 @@ class Failure:
     prompt: str
     fresh: bool = False
     """True when it arrived with the batch at hand."""
+    tenant: str = ""
+    """Empty where it does not matter whose prompt it was."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class Facts:
     failures: int = 0
     """Counted failures: each prompt at most as often as the policy says."""
     prompts: int = 0
+    tenants: int = 1
+    own: tuple[tuple[str, "Facts"], ...] = ()
+    """The same for each own condition that the verdict at hand may break, by name."""
     copied_at: datetime | None = None
     """When the prompt of the verdict at hand last failed at the same gate before, if it did."""
 
@@ -71,39 +77,59 @@ class _Window:
 
     def __init__(self, max_per_prompt: int) -> None:
         self._max_per_prompt = max_per_prompt
-        self._copies: Counter[str] = Counter()
+        self._copies: Counter[tuple[str, str]] = Counter()
+        self._prompts: Counter[str] = Counter()
+        self._tenants: Counter[str] = Counter()
         self.counted = 0
         self.fresh = 0
 
     def enter(self, failure: Failure) -> None:
         """Let a failure in at the right."""
-        self._copies[failure.prompt] += 1
-        self.counted += self._copies[failure.prompt] <= self._max_per_prompt
+        copies = (failure.prompt, failure.tenant)
+        self._copies[copies] += 1
+        self._prompts[failure.prompt] += 1
+        self._tenants[failure.tenant] += 1
+        self.counted += self._copies[copies] <= self._max_per_prompt
         self.fresh += failure.fresh
 
     def leave(self, failure: Failure) -> None:
         """Let a failure out at the left."""
-        self.counted -= self._copies[failure.prompt] <= self._max_per_prompt
-        self._copies[failure.prompt] -= 1
-        if not self._copies[failure.prompt]:
-            del self._copies[failure.prompt]
+        copies = (failure.prompt, failure.tenant)
+        self.counted -= self._copies[copies] <= self._max_per_prompt
+        _take_one(self._copies, copies)
+        _take_one(self._prompts, failure.prompt)
+        _take_one(self._tenants, failure.tenant)
         self.fresh -= failure.fresh
 
     def facts(self) -> Facts:
         """Return the counts."""
-        return Facts(self.counted, len(self._copies))
+        return Facts(self.counted, len(self._prompts), len(self._tenants))
+
+
+def _take_one(counter: Counter[Any], key: object) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 def densest_window(
-    failures: Iterable[Failure], window_s: float, max_per_prompt: int, min_prompts: int
+    failures: Iterable[Failure],
+    window_s: float,
+    max_per_prompt: int,
+    min_prompts: int,
+    min_tenants: int = 1,
 ) -> Facts:
     """Return the densest span of `window_s` seconds, ends included, that holds a fresh failure.
 
-    A span with fewer than `min_prompts` prompts stands behind every span with enough of them.
+    A span with too few prompts or tenants stands behind every span with enough of them.
     """
     ordered = sorted(failures)
     span = timedelta(seconds=window_s)
     window = _Window(max_per_prompt)
+
+    def by_weight(facts: Facts) -> tuple[bool, int]:
+        return facts.prompts >= min_prompts and facts.tenants >= min_tenants, facts.failures
+
     best, first = NO_FACTS, 0
     for failure in ordered:
         window.enter(failure)
@@ -111,5 +137,5 @@ def densest_window(
             window.leave(ordered[first])
             first += 1
         if window.fresh:
-            best = max(best, window.facts(), key=lambda f: (f.prompts >= min_prompts, f.failures))
+            best = max(best, window.facts(), key=by_weight)
     return best

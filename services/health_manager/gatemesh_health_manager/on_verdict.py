@@ -14,10 +14,12 @@ from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.conditions import (
     RANK,
     broken_condition,
+    broken_own,
     is_silence,
     streaks_after,
 )
 from gatemesh_health_manager.facts import Facts, evidence_time
+from gatemesh_health_manager.policy import OwnCondition
 from gatemesh_health_manager.probing import schedule_probe, want_probe, want_second_probe
 from gatemesh_health_manager.record import Condition, Incident, InstanceRecord, Playbook
 from gatemesh_health_manager.score import FULL_SCORE, penalised
@@ -100,6 +102,14 @@ def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:
     if condition is not None:
         reason = reason_for(condition, verdict, facts, case.record)
         accuse(case, condition, reason, playbook_for(condition, verdict))
+    elif (own := broken_own(verdict, facts, case.policy)) is not None:
+        accuse(
+            case,
+            Condition.OWN,
+            reason_of_own(own, verdict, facts),
+            Playbook(own.playbook),
+            own.name,
+        )
     low = case.score < case.policy.score.suspect_below
     if low and case.record.state is InstanceState.HEALTHY:
         case.move(Trigger.DOUBTED)
@@ -163,18 +173,26 @@ def reason_for(condition: Condition, verdict: Verdict, facts: Facts, record: Ins
     return f"{facts.failures} failures of {facts.prompts} prompts, last: {verdict.reason}"
 
 
+def reason_of_own(rule: OwnCondition, verdict: Verdict, facts: Facts) -> str:
+    """Word what broke an own condition."""
+    found = dict(facts.own)[rule.name]
+    return f"{found.failures} failures of {found.prompts} prompts, last: {verdict.reason}"
+
+
 def playbook_for(condition: Condition, verdict: Verdict) -> Playbook:
     """Return what follows a condition: weights are pulled anew where they may be to blame."""
     distrusted = condition is Condition.D and not is_silence(verdict)
     return Playbook.REPLACE if distrusted else Playbook.RESTART
 
 
-def accuse(case: Case, condition: Condition, reason: str, playbook: Playbook) -> None:
+def accuse(
+    case: Case, condition: Condition, reason: str, playbook: Playbook, own_name: str = ""
+) -> None:
     """Open an incident and act on it, or hold it while a brake is on."""
     incident = case.record.incident
     if incident is not None and RANK[condition] <= rank_of(incident):
         return
-    case.accuse(condition, reason, playbook)
+    case.accuse(condition, reason, playbook, own_name)
     act_or_hold(case)
 
 
@@ -204,7 +222,7 @@ def take_out(case: Case, condition: Condition) -> None:
     """Begin the playbook of a condition."""
     if condition is Condition.B:
         case.eject()
-    elif condition is Condition.D:
+    elif condition is Condition.D or (condition is Condition.OWN and case.is_to_be_replaced()):
         case.take_out()
     else:
         case.leave()

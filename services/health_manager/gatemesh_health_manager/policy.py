@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -26,6 +27,8 @@ DEFAULT_POINTS: dict[CheckLevel, float] = {
 }
 
 
+TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own"})
+"""Words by which incidents are named that no own condition has opened."""
 LONGEST_STREAK = 10
 """Longest streak that a rule may ask for; what is stored of one is bounded by it."""
 
@@ -117,6 +120,40 @@ class ConditionD(Section):
     levels: frozenset[CheckLevel] = frozenset({CheckLevel.L5})
     consecutive: int = Field(default=2, ge=1, le=LONGEST_STREAK)
     """Failed suites without a passed one between that act."""
+
+
+class OwnCondition(Section):
+    """A condition of your own: so many failures of some gates within some time."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{1,39}$")
+    """What incidents, views and logs call it."""
+    levels: frozenset[CheckLevel] = Field(min_length=1)
+    reasons: frozenset[Reason] = frozenset()
+    """Only failures for one of these reasons count; without any, all do."""
+    hard: bool | None = None
+    """True: only proofs count; false: only what is no proof; unset: both."""
+    more_than: int = Field(default=0, ge=0, le=10_000)
+    """Failures that are still tolerated; one more acts."""
+    window_s: Seconds = 60.0
+    min_prompts: int = Field(default=1, ge=1, le=10_000)
+    min_tenants: int = Field(default=1, ge=1, le=10_000)
+    max_per_prompt: int = Field(default=1, ge=1, le=10_000)
+    """How often one prompt counts within the window; where tenants count, one of one tenant."""
+    playbook: Literal["restart", "replace", "stop"] = "restart"
+    """Drain and restart; out at once and pull the weights anew; drain and leave to a person."""
+
+    @property
+    def by_tenant(self) -> bool:
+        """True where it matters whose prompts fail."""
+        return self.min_tenants > 1
+
+    @field_validator("name")
+    @classmethod
+    def be_another_word(cls, value: str) -> str:
+        """Refuse the words that incidents have already."""
+        if value in TAKEN_NAMES:
+            raise ValueError(f"is taken; known words: {', '.join(sorted(TAKEN_NAMES))}")
+        return value
 
 
 class EjectionBudget(Section):
@@ -260,6 +297,7 @@ class PoolPolicy(Section):
     condition_b: ConditionB = ConditionB()
     condition_c: ConditionC = ConditionC()
     condition_d: ConditionD = ConditionD()
+    own_conditions: tuple[OwnCondition, ...] = ()
     probes: ProbePolicy = ProbePolicy()
     ejection: EjectionBudget = EjectionBudget()
     fleet_brake: FleetBrake = FleetBrake()
@@ -272,6 +310,16 @@ class PoolPolicy(Section):
     slow_start: SlowStart = SlowStart()
     baseline: BaselinePolicy = BaselinePolicy()
     limits: Limits = Limits()
+
+    @field_validator("own_conditions")
+    @classmethod
+    def name_each_once(cls, value: tuple[OwnCondition, ...]) -> tuple[OwnCondition, ...]:
+        """Refuse two conditions of one name."""
+        names = [rule.name for rule in value]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"name: {', '.join(twice)} stands there twice")
+        return value
 
 
 class Policy(Section):
@@ -372,23 +420,28 @@ def _explained(name: str, text: str, error: ValidationError) -> str:
 
 def _line_of(text: str, location: tuple[int | str, ...]) -> str:
     """Return ` line N` of the key, or nothing when it stands in no line of its own."""
-    words = [str(word) for word in location]
-    for depth in range(len(words), 0, -1):
-        number = _line_of_key(text, words[: depth - 1], words[depth - 1])
+    for depth in range(len(location), 0, -1):
+        number = _line_of_key(text, location[: depth - 1], location[depth - 1])
         if number:
             return f" line {number}"
     return ""
 
 
-def _line_of_key(text: str, table: list[str], key: str) -> int | None:
-    inside = not table
+def _line_of_key(text: str, table: tuple[int | str, ...], key: int | str) -> int | None:
+    wanted = tuple(map(str, table))
+    inside = not wanted
+    seen: Counter[tuple[str, ...]] = Counter()
     for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[([^\]]+)\]", line)
+        header = re.match(r"\s*(\[{1,2})([^\]]+)\]", line)
         if header:
-            words = [word.strip().strip("\"'") for word in header[1].split(".")]
-            inside = words == table
-            if words[: len(table) + 1] == [*table, key]:
+            words = tuple(word.strip().strip("\"'") for word in header[2].split("."))
+            if header[1] == "[[":
+                # One of several: it is known by its place among them.
+                seen[words] += 1
+                words = (*words, str(seen[words] - 1))
+            inside = words == wanted
+            if words[: len(wanted) + 1] == (*wanted, str(key)):
                 return number
-        elif inside and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+        elif inside and re.match(rf"\s*[\"']?{re.escape(str(key))}[\"']?\s*=", line):
             return number
     return None

@@ -36,6 +36,8 @@ class Condition(StrEnum):
     OVERDUE = "overdue"
     """A stopped instance that did not come up by itself."""
     OPERATOR = "operator"
+    OWN = "own"
+    """A condition that the rules define; the incident tells which."""
 
 
 class Playbook(StrEnum):
@@ -62,6 +64,13 @@ class Incident:
     """How it stands, in the end how it ended."""
     playbook: Playbook = Playbook.RESTART
     ended_at: datetime | None = None
+    own_name: str = ""
+    """The name of an own condition."""
+
+    @property
+    def name(self) -> str:
+        """What people call the condition."""
+        return self.own_name or self.condition.value
 
 
 @dataclass(frozen=True)

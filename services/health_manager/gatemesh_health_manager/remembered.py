@@ -2,33 +2,33 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Verdict
-from gatemesh_health_manager.batch import counted
+from gatemesh_common.messages import Attribution, Outcome, Verdict
+from gatemesh_health_manager.batch import Counting, counted, gathered
+from gatemesh_health_manager.conditions import counts_for
 from gatemesh_health_manager.facts import (
     Copies,
     CopyKey,
     Facts,
     Failure,
     copy_key,
-    densest_window,
     evidence_time,
     prompt_key,
 )
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
-from gatemesh_health_manager.policy import ConditionA, Policy
+from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.record import InstanceRecord
 
 
 class Remembered(NamedTuple):
     """One failure, in the order of windows."""
 
     at: datetime
-    level: CheckLevel
-    prompt: str
+    verdict: Verdict
     batch: int
 
 
@@ -66,8 +66,7 @@ class Failures:
                 self._put((verdict.instance_id, number), verdict, evidence_time(verdict, now))
 
     def _put(self, life: Life, verdict: Verdict, at: datetime) -> None:
-        each = Remembered(at, verdict.check_level, prompt_key(verdict), self._batch)
-        insort(self._by_life[life], each)
+        insort(self._by_life[life], Remembered(at, verdict, self._batch), key=moment_of)
         key = (life, copy_key(verdict))
         self._latest[key] = max(at, self._latest.get(key, at))
 
@@ -75,31 +74,34 @@ class Failures:
         self, policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict], now: datetime
     ) -> dict[str, Facts]:
         """Return the densest window around the batch noted last, for instances where it matters."""
-        facts: dict[str, Facts] = {}
-        for pool, fresh in counted(policy, fleet, verdicts).items():
-            rule = policy.for_pool(pool).condition_a
-            moments: dict[str, list[datetime]] = defaultdict(list)
-            for verdict in fresh:
-                moments[verdict.instance_id].append(evidence_time(verdict, now))
-            for name, found in moments.items():
-                facts[name] = self._window(rule, fleet, name, found)
-        return facts
+        return gathered(
+            (counting, self._windows(counting, fleet, now))
+            for counting in counted(policy, fleet, verdicts)
+        )
 
-    def _window(
-        self, rule: ConditionA, fleet: Fleet, name: str, moments: Sequence[datetime]
-    ) -> Facts:
-        record, span = fleet.records[name], timedelta(seconds=rule.window_s)
-        known = self._by_life[name, record.incarnation]
+    def _windows(self, counting: Counting, fleet: Fleet, now: datetime) -> dict[str, Facts]:
+        moments: dict[str, list[datetime]] = defaultdict(list)
+        for verdict in counting.verdicts:
+            moments[verdict.instance_id].append(evidence_time(verdict, now))
+        return {
+            name: counting.densest(self._around(counting, fleet.records[name], found))
+            for name, found in moments.items()
+        }
+
+    def _around(
+        self, counting: Counting, record: InstanceRecord, moments: Sequence[datetime]
+    ) -> Iterator[Failure]:
+        known = self._by_life[record.instance_id, record.incarnation]
+        span = timedelta(seconds=counting.rule.window_s)
         first = bisect_left(known, min(moments) - span, key=moment_of)
         if record.evidence_since is not None:
             first = max(first, bisect_right(known, record.evidence_since, key=moment_of))
         last = bisect_right(known, max(moments) + span, key=moment_of)
-        found = [
-            Failure(each.at, each.prompt, each.batch == self._batch)
-            for each in known[first:last]
-            if each.level in rule.levels
-        ]
-        return densest_window(found, rule.window_s, rule.max_per_prompt, rule.min_prompts)
+        for each in known[first:last]:
+            if counts_for(each.verdict, counting.rule):
+                tenant = each.verdict.tenant if counting.by_tenant else None
+                fresh = each.batch == self._batch
+                yield Failure(each.at, prompt_key(each.verdict), fresh, tenant or "")
 
 
 def moment_of(failure: Remembered) -> datetime:

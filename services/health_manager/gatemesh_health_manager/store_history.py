@@ -163,7 +163,15 @@ def batch_of(given: Input, verdicts: Mapping[datetime, Sequence[RowMapping]]) ->
 def verdict_of(row: RowMapping) -> Verdict:
     """Return the verdict of a row, as far as deciding needs it."""
     own_prompt = row["prompt_key"] != f"request:{row['request_id']}"
-    names = ("message_id", "timestamp", "instance_id", "pool", "incarnation", "request_id")
+    names = (
+        "message_id",
+        "timestamp",
+        "instance_id",
+        "pool",
+        "incarnation",
+        "request_id",
+        "tenant",
+    )
     kinds = ("check_level", "outcome", "reason", "hard", "attribution", "details")
     fields = {name: row[name] for name in (*names, *kinds)}
     return Verdict(**fields, prompt_fingerprint=row["prompt_key"] if own_prompt else None)

@@ -128,7 +128,7 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
         "instance_id": record.instance_id,
         "pool": record.pool,
         "incarnation": incident.incarnation,
-        "condition": incident.condition.value,
+        "condition": incident.name,
         "status": incident.status,
         "playbook": incident.playbook.value,
         "cause": storable(incident.cause),
@@ -139,12 +139,19 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
     }
 
 
+def condition_of(name: str) -> Row:
+    """Return the condition that is stored by its name."""
+    if name in set(Condition):
+        return {"condition": Condition(name)}
+    return {"condition": Condition.OWN, "own_name": name}
+
+
 def read_incident(row: RowMapping) -> Incident:
     """Return the incident of a row."""
     return Incident(
         incident_id=row["incident_id"],
         incarnation=row["incarnation"],
-        condition=Condition(row["condition"]),
+        **condition_of(row["condition"]),
         status=row["status"],
         opened_at=row["opened_at"],
         cause=row["cause"],

@@ -10,18 +10,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gatemesh_common.database import copy_rows
 from gatemesh_common.messages import Verdict
-from gatemesh_health_manager.batch import counted
+from gatemesh_health_manager.batch import Counting, counted, gathered
 from gatemesh_health_manager.facts import (
     Copies,
     Facts,
     Failure,
     copy_key,
-    densest_window,
     evidence_time,
 )
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
-from gatemesh_health_manager.policy import ConditionA, Policy
+from gatemesh_health_manager.policy import OwnCondition, Policy
 from gatemesh_health_manager.storable import storable
 from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
 
@@ -30,12 +29,13 @@ from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
 # that are read are bounded by prompts, not by the rate of failures.
 WINDOW = text(
     """
-    SELECT instance_id, counted_at, prompt_key, fresh FROM (
-        SELECT instance_id, counted_at, prompt_key, received_at = :now AS fresh,
+    SELECT instance_id, counted_at, prompt_key, fresh, tenant FROM (
+        SELECT instance_id, counted_at, prompt_key, tenant, received_at = :now AS fresh,
             row_number() OVER (copies ORDER BY counted_at, id) AS first,
             row_number() OVER (copies ORDER BY counted_at DESC, id DESC) AS last
         FROM (
             SELECT v.id, v.instance_id, v.counted_at, v.received_at, v.prompt_key,
+                CASE WHEN :by_tenant THEN coalesce(v.tenant, '') ELSE '' END AS tenant,
                 floor(extract(epoch FROM v.counted_at) / :window_s) AS stretch
             FROM unnest(CAST(:names AS text[]), CAST(:lives AS int[]),
                 CAST(:since AS timestamptz[]), CAST(:until AS timestamptz[]))
@@ -44,8 +44,11 @@ WINDOW = text(
                 AND v.counted_at >= w.since AND v.counted_at <= w.until
                 AND v.outcome = 'failed' AND v.check_level = ANY(CAST(:levels AS text[]))
                 AND v.attribution <> 'request'
+                AND (CAST(:reasons AS text[]) IS NULL
+                    OR v.reason = ANY(CAST(:reasons AS text[])))
+                AND (CAST(:hard AS boolean) IS NULL OR v.hard = CAST(:hard AS boolean))
         ) AS wanted
-        WINDOW copies AS (PARTITION BY instance_id, prompt_key, stretch)
+        WINDOW copies AS (PARTITION BY instance_id, prompt_key, tenant, stretch)
     ) AS numbered
     WHERE fresh OR first <= :per_prompt OR last <= :per_prompt"""
 )
@@ -102,41 +105,35 @@ async def insert_and_count(
     rows = (verdict_values(each, fleet.records[each.instance_id], now) for each in verdicts)
     if verdicts:
         await copy_rows(connection, "verdicts", VERDICT_NAMES, rows)
-    facts: dict[str, Facts] = {}
-    for pool, fresh in counted(policy, fleet, verdicts).items():
-        rule = policy.for_pool(pool).condition_a
-        facts |= await count_windows(connection, rule, fleet, fresh, now)
-    return facts
+    return gathered(
+        [
+            (counting, await count_windows(connection, counting, fleet, now))
+            for counting in counted(policy, fleet, verdicts)
+        ]
+    )
 
 
 async def count_windows(
-    connection: AsyncConnection,
-    rule: ConditionA,
-    fleet: Fleet,
-    fresh: Sequence[Verdict],
-    now: datetime,
+    connection: AsyncConnection, counting: Counting, fleet: Fleet, now: datetime
 ) -> dict[str, Facts]:
     """Return for each instance of one pool the densest window that holds a fresh failure."""
     failures: dict[str, list[Failure]] = defaultdict(list)
-    query = window_query(rule, fleet, fresh, now)
-    for instance_id, at, prompt, is_fresh in await connection.execute(WINDOW, query):
-        failures[instance_id].append(Failure(at, prompt, is_fresh))
-    return {
-        instance_id: densest_window(found, rule.window_s, rule.max_per_prompt, rule.min_prompts)
-        for instance_id, found in failures.items()
-    }
+    query = window_query(counting, fleet, now)
+    for instance_id, *failure in await connection.execute(WINDOW, query):
+        failures[instance_id].append(Failure(*failure))
+    return {instance_id: counting.densest(found) for instance_id, found in failures.items()}
 
 
-def window_query(
-    rule: ConditionA, fleet: Fleet, fresh: Sequence[Verdict], now: datetime
-) -> Mapping[str, Any]:
+def window_query(counting: Counting, fleet: Fleet, now: datetime) -> Mapping[str, Any]:
     """Return the parameters of the one statement that reads every window."""
+    rule = counting.rule
     span = timedelta(seconds=rule.window_s)
     moments: dict[str, list[datetime]] = defaultdict(list)
-    for verdict in fresh:
+    for verdict in counting.verdicts:
         moments[verdict.instance_id].append(evidence_time(verdict, now))
     records = [fleet.records[name] for name in moments]
     after = timedelta(microseconds=1)
+    own = rule if isinstance(rule, OwnCondition) else None
     return {
         "names": list(moments),
         "lives": [record.incarnation for record in records],
@@ -148,6 +145,9 @@ def window_query(
         ],
         "until": [max(found) + span for found in moments.values()],
         "levels": sorted(level.value for level in rule.levels),
+        "reasons": sorted(own.reasons) or None if own else None,
+        "hard": own.hard if own else None,
+        "by_tenant": counting.by_tenant,
         "now": now,
         "window_s": rule.window_s,
         "per_prompt": rule.max_per_prompt,

@@ -110,11 +110,11 @@ def _tell_transitions(decision: Decision) -> None:
 def _tell_incidents(decision: Decision) -> None:
     record = decision.record
     for incident in decision.incidents:
-        INCIDENTS.labels(record.pool, incident.condition.value, incident.status).inc()
+        INCIDENTS.labels(record.pool, incident.name, incident.status).inc()
         facts = {
             "instance_id": record.instance_id,
             "incident_id": incident.incident_id,
-            "condition": incident.condition.value,
+            "condition": incident.name,
             "status": incident.status,
             "reason": incident.reason,
         }

@@ -22,7 +22,7 @@ DEFAULT_S: Mapping[Action, float] = {
 DEFAULT_SUITE_S = 5.0
 EVIDENCE_SPAN = timedelta(minutes=10)
 """A failure longer before an instance went out is not counted as the first sign of it."""
-CONDITIONS = frozenset({Condition.A, Condition.B, Condition.C, Condition.D})
+CONDITIONS = frozenset({Condition.A, Condition.B, Condition.C, Condition.D, Condition.OWN})
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Ledger:
                         incident.incident_id,
                         decision.record.instance_id,
                         decision.record.pool,
-                        incident.condition.value,
+                        incident.name,
                         incident.opened_at,
                         incident.status,
                         known.isolated_s if known else None,

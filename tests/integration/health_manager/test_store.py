@@ -28,6 +28,7 @@ from gatemesh_health_manager import store_tables
 from gatemesh_health_manager.facts import Failure, densest_window, prompt_key
 from gatemesh_health_manager.migrate import find_migrations, upgrade
 from gatemesh_health_manager.policy import Policy, parse_policy
+from gatemesh_health_manager.remembered import Failures
 from gatemesh_health_manager.store import Store
 from gatemesh_mesh.postgres import plain_url
 
@@ -229,6 +230,56 @@ async def test_a_window_in_sql_counts_like_the_pure_rule(desk: Desk) -> None:
             stored += fresh
             failures = [Failure(v.timestamp, prompt_key(v), v in fresh) for v in stored]
             assert found == densest_window(failures, rule.window_s, per_prompt, rule.min_prompts)
+
+
+async def test_windows_of_own_conditions_count_like_the_pure_rule(desk: Desk) -> None:
+    """Gates, reasons, proof and tenants are picked by the database as in memory."""
+    policy = parse_policy(
+        """
+        [[defaults.own_conditions]]
+        name = "many"
+        levels = ["L1", "LX"]
+        window_s = 20
+        more_than = 9999
+        max_per_prompt = 2
+        min_tenants = 2
+        [[defaults.own_conditions]]
+        name = "few"
+        levels = ["LX"]
+        reasons = ["empty"]
+        hard = true
+        window_s = 20
+        more_than = 9999
+        """
+    )
+    rng = random.Random(11)
+    await desk.bring_up("engine-0", "engine-1")
+    memory, fleet = Failures(), None
+    for _ in range(15):
+        moments = [desk.clock() + timedelta(seconds=rng.uniform(0, 60)) for _ in range(12)]
+        desk.clock.now = max([desk.clock.now, *moments])
+        fresh = [
+            Verdict(
+                message_id=f"m{rng.random()}",
+                timestamp=moment,
+                instance_id="engine-0",
+                request_id="r",
+                check_level=rng.choice(("L1", "LX")),
+                reason=rng.choice(("empty", "reported")),
+                hard=rng.random() < 0.5,
+                tenant=rng.choice((None, "a", "b")),
+                prompt_fingerprint=rng.choice("abcd"),
+            )
+            for moment in moments
+        ]
+        found = await counted_by_sql(desk, policy, fresh)
+        if fleet is None:
+            async with desk.store._deciding() as work:
+                await work.load_all()
+            fleet = work.fleet
+        memory.note(fleet, fresh, desk.clock.now)
+        assert memory.facts(policy, fleet, fresh, desk.clock.now)["engine-0"] == found
+    assert {name for name, _ in found.own} == {"many", "few"}
 
 
 async def counted_by_sql(desk: Desk, policy: Policy, fresh: list[Verdict]) -> Any:

@@ -52,6 +52,20 @@ def test_copies_of_one_prompt_count_once() -> None:
     assert window(copies) == Facts(failures=1, prompts=1)
 
 
+def test_copies_of_tenants_count_each_where_tenants_matter() -> None:
+    """Otherwise nobody's name is given, and they are one."""
+    copies = [Failure(at(n), "same", n == 4, f"tenant-{n % 2}") for n in range(5)]
+    assert window(copies) == Facts(failures=2, prompts=1, tenants=2)
+
+
+def test_a_span_with_enough_tenants_stands_before_a_denser_one() -> None:
+    """As one with enough prompts does."""
+    few = [Failure(at(n), f"p{n}", fresh=True, tenant="a") for n in range(9)]
+    enough = [Failure(at(200 + n), f"p{n}", fresh=True, tenant="ab"[n % 2]) for n in range(4)]
+    assert densest_window(few + enough, 60, 1, 1, 2) == Facts(4, 4, 2)
+    assert densest_window(few + enough, 60, 1, 1, 1) == Facts(9, 9, 1)
+
+
 def test_copies_count_up_to_the_limit() -> None:
     """A pool may let a prompt count more often."""
     copies = [Failure(at(n), "same", fresh=n == 4) for n in range(5)]

@@ -7,7 +7,7 @@ import pytest
 
 from gatemesh_common.messages import InstanceState
 from gatemesh_health_manager.migrate import find_migrations
-from gatemesh_health_manager.policy import PoolPolicy
+from gatemesh_health_manager.policy import OwnCondition, PoolPolicy
 from gatemesh_health_manager.states import Trigger
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -15,7 +15,7 @@ SECTIONS = {name: field.annotation for name, field in PoolPolicy.model_fields.it
 KEYS = [
     f"{section}.{key}"
     for section, kind in SECTIONS.items()
-    for key in (kind.model_fields if kind else {})
+    for key in getattr(kind, "model_fields", {})
 ]
 VIEWS = sorted(
     name
@@ -28,6 +28,15 @@ VIEWS = sorted(
 def test_every_rule_is_described(key: str) -> None:
     """Whoever changes one finds what it means."""
     assert f"`{key}`" in (DOCS / "policy.md").read_text()
+
+
+@pytest.mark.parametrize("key", OwnCondition.model_fields)
+def test_every_key_of_own_conditions_is_described(key: str) -> None:
+    """In the table of their section."""
+    section = (
+        (DOCS / "policy.md").read_text().split("## Conditions of your own")[1].split("\n## ")[0]
+    )
+    assert f"`{key}`" in section
 
 
 @pytest.mark.parametrize("word", [*InstanceState, *Trigger])

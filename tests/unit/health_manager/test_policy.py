@@ -74,6 +74,28 @@ def test_points_that_are_not_named_keep_their_default() -> None:
         pytest.param(
             "[defaults.repair]\nconditions = ['E']", "defaults.repair.conditions", id="condition"
         ),
+        pytest.param(
+            '[[defaults.own_conditions]]\nname = "a1"\nlevels = ["L1"]\n'
+            '[[defaults.own_conditions]]\nname = "b1"\nlevels = ["L9"]',
+            "line 6: defaults.own_conditions.1.levels",
+            id="own-level",
+        ),
+        pytest.param(
+            '[[pools.chat.own_conditions]]\nname = "exit"\nlevels = ["L1"]',
+            "line 2: pools.chat.own_conditions.0.name: Value error, is taken",
+            id="own-name-taken",
+        ),
+        pytest.param(
+            '[[defaults.own_conditions]]\nlevels = ["L1"]',
+            "line 1: defaults.own_conditions.0.name: Field required",
+            id="own-without-name",
+        ),
+        pytest.param(
+            '[[defaults.own_conditions]]\nname = "a1"\nlevels = ["L1"]\n'
+            '[[defaults.own_conditions]]\nname = "a1"\nlevels = ["L2"]',
+            "line 1: defaults.own_conditions: Value error, name: a1 stands there twice",
+            id="own-name-twice",
+        ),
         pytest.param("[default.drain]\ngrace_s = 1", "line 1: default: Extra", id="table"),
         pytest.param("pools = 3", "line 1: pools", id="pools-no-table"),
         pytest.param("[pools]\nchat = 3", "line 2: pools.chat", id="pool-no-table"),
@@ -108,3 +130,13 @@ def test_the_version_follows_the_rules_not_the_words() -> None:
     assert one.version == other.version == Policy().version
     assert changed.version != one.version
     assert len(one.version) == 12
+
+
+def test_a_pool_may_have_conditions_of_its_own() -> None:
+    """Instead of those of the defaults; the rules' version knows them."""
+    text = '[[defaults.own_conditions]]\nname = "many_l2"\nlevels = ["L2"]\nmore_than = 9\n'
+    rules = parse_policy(text + '[[pools.chat.own_conditions]]\nname = "one"\nlevels = ["L1"]\n')
+    assert [rule.name for rule in rules.for_pool("other").own_conditions] == ["many_l2"]
+    assert [rule.name for rule in rules.for_pool("chat").own_conditions] == ["one"]
+    assert rules.version != Policy().version
+    assert Policy.model_validate_json(rules.canonical()) == rules

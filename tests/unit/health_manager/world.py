@@ -266,7 +266,7 @@ class World:
         record, rule = self.fleet.records[name], self.policy.defaults.condition_a
         since = record.evidence_since
         failures = [
-            Failure(at, prompt, message_id in fresh)
+            Failure(at, prompt, fresh=message_id in fresh)
             for at, prompt, message_id in self._failures[name, record.incarnation]
             if since is None or at > since
         ]
