@@ -28,6 +28,7 @@ from gatemesh_health_manager.inputs import (
     message_body,
     seen_body,
     tick_one,
+    ticks_body,
 )
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import CommandOrder, Decision
@@ -60,9 +61,10 @@ class Recorder:
     def take(self, event: CommandReport | InstanceObserved, at: datetime) -> list[Decision]:
         """Decide about one event."""
         self._begin_work()
+        is_new = event.instance_id not in self.fleet.records
         before = self.fleet.register(event.instance_id, event.pool or "default", at)
         decision = self.fleet.apply(event.instance_id, event, at)
-        if not is_decided(before, decision.record):
+        if not is_new and not is_decided(before, decision.record):
             return [decision]
         return self._keep(InputKind.of(event), message_body(event), [decision], at)
 
@@ -78,10 +80,10 @@ class Recorder:
         before = dict(self.fleet.records)
         observed = [name for name, record in before.items() if record.observed]
         decisions = [tick_one(self.fleet, name, 0, at) for name in observed]
-        told = {name: 0 for name in before if is_decided(before[name], self.fleet.records[name])}
-        if not told:
+        body = ticks_body(before, self.fleet, {})
+        if not body:
             return decisions
-        return self._keep(InputKind.TICK, {"requests": told}, decisions, at)
+        return self._keep(InputKind.TICK, body, decisions, at)
 
     def history(self) -> History:
         """Return all of it."""
@@ -224,9 +226,7 @@ class MadeUpPool:
                 action=command.action,
                 incarnation=command.incarnation,
                 fence=command.fence,
-                outcome=self._random.choice(
-                    (ReportOutcome.SUCCEEDED,) * 9 + (ReportOutcome.FAILED,)
-                ),
+                outcome=self._how_it_ended(),
                 life_id=f"{name}-{engine.life}" if engine.running else None,
             )
             self._note(self.recorder.take(event, at))

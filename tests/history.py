@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from gatemesh_health_manager.comparing import repeat
-from gatemesh_health_manager.history import HistoryError
+from gatemesh_health_manager.history import NothingKeptError
 from gatemesh_health_manager.store_history import HistoryStore
 
 DAWN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -11,9 +11,11 @@ DAWN = datetime(2000, 1, 1, tzinfo=UTC)
 
 def assert_replay_agrees(database_url: str) -> None:
     """Decide about the whole history once more; every decision must be the stored one."""
-    try:
-        history = HistoryStore(database_url).read(DAWN, datetime.now(UTC))
-    except HistoryError:
-        # No manager has ever started here.
-        return
-    assert repeat(history, DAWN).differences == []
+    with HistoryStore(database_url) as store:
+        try:
+            history = store.read(DAWN, datetime.now(UTC))
+        except NothingKeptError:
+            # No manager has ever started here.
+            return
+        found = repeat(history, DAWN)
+    assert (found.differences, found.changed_outside) == ([], [])

@@ -139,6 +139,7 @@ def ticker(
         heartbeat_s=settings.heartbeat_s,
         baseline_s=settings.baseline_s,
         inbox_keep=timedelta(hours=settings.inbox_keep_h),
+        history_keep=timedelta(days=settings.replay_keep_days),
     )
 
 

@@ -30,6 +30,8 @@ class PoolRecord:
 
 
 NOBODY: frozenset[str] = frozenset()
+COUNTED = ("pool", "state", "base_url", "ticket", "observed_at", "accused_at")
+"""What of a record is counted in the facts of its pool."""
 UNSEEN_FOR = timedelta(seconds=120)
 """An instance that the executor shows so much less lately than others has left its list."""
 
@@ -100,9 +102,14 @@ class Fleet:
         self.put(replace(self.records[instance_id], observed_at=at))
 
     def put(self, record: InstanceRecord) -> None:
-        """Take in a record; what is known of its pool is counted anew."""
+        """Take in a record; what is known of its pool is counted anew where that may differ."""
+        before = self.records.get(record.instance_id)
         self.records[record.instance_id] = record
-        self._facts.clear()
+        if before is None or any(
+            getattr(before, name) is not getattr(record, name) for name in COUNTED
+        ):
+            self._facts.pop(record.pool, None)
+            self._facts.pop(before.pool if before else record.pool, None)
 
     def _count(self, pool: str) -> PoolFacts:
         """Count the members; `accused` are here all that ever were."""
@@ -169,8 +176,9 @@ class Fleet:
             return "", []
         if not self.reset_brake(request, now):
             return "the fleet brake of this pool is not on", []
-        members = self.members(request.pool)
-        return "", [self.apply(record.instance_id, request, now) for record in members]
+        # Who comes first gets the room in the ejection budget.
+        names = sorted(record.instance_id for record in self.members(request.pool))
+        return "", [self.apply(name, request, now) for name in names]
 
     def pause(self, request: ActionRequest) -> None:
         """Stop or resume acting in a pool; judging goes on."""

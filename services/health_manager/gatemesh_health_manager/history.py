@@ -1,6 +1,7 @@
 """A stretch of history as a replay reads it, from the database or from a file of JSON Lines."""
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,10 @@ from gatemesh_health_manager.replaying import Received, Step
 
 class HistoryError(GatemeshError):
     """There is no history that can be replayed; says what is missing."""
+
+
+class NothingKeptError(HistoryError):
+    """No fleet was kept from which a replay could begin."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def read_history(path: Path) -> History:
         with gzip.open(path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 _take(found, line, f"{path}, line {number}")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise HistoryError(f"{path}: cannot be read ({error})") from error
     if not found["begin"]:
         raise HistoryError(f"{path}: holds no fleet to begin with")
@@ -125,7 +130,7 @@ def _take(found: dict[str, list[Any]], line: bytes, place: str) -> None:
         fields = OBJECT.validate_json(line)
         name = next(iter(fields), "")
         found[name].append(READERS[name](fields))
-    except (pydantic.ValidationError, KeyError) as error:
+    except (pydantic.ValidationError, KeyError, TypeError) as error:
         raise HistoryError(f"{place}: no part of a history ({type(error).__name__})") from error
 
 

@@ -112,6 +112,19 @@ def is_decided(before: InstanceRecord, after: InstanceRecord) -> bool:
     return replace(before, weight=after.weight, observed_at=after.observed_at) != after
 
 
+def ticks_body(
+    before: Mapping[str, InstanceRecord], fleet: Fleet, requests: Mapping[str, int]
+) -> Row:
+    """Return of which instances a tick has decided something, in its order; nothing for none."""
+    told = [
+        [name, requests.get(name, 0)]
+        for name, record in before.items()
+        if is_decided(record, fleet.records[name])
+    ]
+    # A list: the database does not keep the order of keys.
+    return {"requests": told} if told else {}
+
+
 def is_weighty(decision: Decision) -> bool:
     """True for a decision for which it may have mattered when the executor last looked."""
     changes = (decision.transitions, decision.incidents, decision.commands, decision.ends)

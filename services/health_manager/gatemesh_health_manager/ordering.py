@@ -15,7 +15,7 @@ from gatemesh_common.messages import (
 from gatemesh_health_manager.policy import PoolPolicy
 
 ENDS_OR_CHANGES_A_LIFE = frozenset({Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE})
-"""Actions that a paused pool is spared."""
+"""Actions that a pool is spared while it is paused, or the fleet brake is on."""
 
 
 def time_for(action: Action, policy: PoolPolicy) -> float:

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from gatemesh_health_manager.store_history import HistoryStore
 from gatemesh_health_manager.what_if import what_if
 
 ALIKE, DIFFERENT, WRONG = 0, 1, 2
+DAY = timedelta(days=1)
 DATABASE_VARIABLE = "GATEMESH_DATABASE_URL"
 DESCRIPTION = """\
 Decide about stored verdicts, reports, observations and requests once more, by the same functions.
@@ -46,13 +48,13 @@ def arguments(argv: Sequence[str], prog: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=prog, description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    now = datetime.now(UTC)
-    day = timedelta(days=1)
     parser.add_argument(
-        "--from", dest="since", type=moment, default=now - day, metavar="T",
-        help="ISO 8601, UTC unless it names a zone; a day ago unless given",
+        "--from", dest="since", type=moment, metavar="T",
+        help="ISO 8601, UTC unless it names a zone; a day ago, or where a file begins",
     )  # fmt: skip
-    parser.add_argument("--to", dest="until", type=moment, default=now, metavar="T", help="now")
+    parser.add_argument(
+        "--to", dest="until", type=moment, metavar="T", help="now, or where a file ends"
+    )
     parser.add_argument("--policy", type=Path, metavar="FILE", help="other rules")
     parser.add_argument(
         "--database", metavar="URL", help=f"a reader may do; default {DATABASE_VARIABLE}"
@@ -61,7 +63,7 @@ def arguments(argv: Sequence[str], prog: str) -> argparse.Namespace:
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the history read, packed")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(argv)
-    if options.since >= options.until:
+    if options.since and options.until and options.since >= options.until:
         parser.error("--from: must be before --to")
     return options
 
@@ -87,11 +89,25 @@ def replay(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     Raises:
         GatemeshError: the history or the rules cannot be had.
     """
-    history = history_of(options, environment)
+    if options.history:
+        return replay_history(options, cut(read_history(options.history), options.until))
+    url = options.database or environment.get(DATABASE_VARIABLE)
+    if not url:
+        raise HistoryError(
+            f"--database: not given; name the database there or in {DATABASE_VARIABLE}, "
+            "or a file by --history"
+        )
+    until = options.until or datetime.now(UTC)
+    with HistoryStore(url) as store:
+        return replay_history(options, store.read(options.since or until - DAY, until))
+
+
+def replay_history(options: argparse.Namespace, history: History) -> int:
+    """Replay a history and print; return the exit code."""
     if options.save:
         write_history(options.save, history)
     console = Console(soft_wrap=True)
-    since = max(options.since, history.begin.at)
+    since = max(options.since or history.begin.at, history.begin.at)
     if options.policy is None:
         comparison = repeat(history, since)
         if options.json:
@@ -100,7 +116,7 @@ def replay(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
             show_compared(console, comparison)
         return DIFFERENT if comparison.differences else ALIKE
     outcomes = what_if(history, load_policy(options.policy))
-    until = min(options.until, last_moment(history))
+    until = last_moment(history)
     if options.json:
         console.print_json(data=played_fields(outcomes, since, until))
     else:
@@ -108,29 +124,21 @@ def replay(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     return ALIKE
 
 
-def history_of(options: argparse.Namespace, environment: Mapping[str, str]) -> History:
-    """Return the history that the command line names.
-
-    Raises:
-        HistoryError: it cannot be read, or nothing names it.
-    """
-    if options.history:
-        return read_history(options.history)
-    url = options.database or environment.get(DATABASE_VARIABLE)
-    if not url:
-        raise HistoryError(
-            f"--database: not given; name the database there or in {DATABASE_VARIABLE}, "
-            "or a file by --history"
-        )
-    return HistoryStore(url).read(options.since, options.until)
+def cut(history: History, until: datetime | None) -> History:
+    """Return a history up to a moment."""
+    if until is None:
+        return history
+    return replace(
+        history,
+        inputs=[given for given in history.inputs if given.input.at <= until],
+        steps=[step for step in history.steps if step.at <= until],
+        incidents=[one for one in history.incidents if one.opened_at <= until],
+    )
 
 
 def last_moment(history: History) -> datetime:
     """Return when the history ends."""
-    last = history.begin.at
-    for given in history.inputs:
-        last = max(last, given.input.at)
-    return last
+    return max([history.begin.at, *(given.input.at for given in history.inputs)])
 
 
 if __name__ == "__main__":

@@ -148,7 +148,9 @@ def show_compared(console: Console, comparison: Comparison) -> None:
         console.print(
             f"note: {name} was changed by something else than a decision (a planned start, SQL)"
         )
-    if not comparison.differences:
+    if not comparison.transitions:
+        console.print("nothing was decided in that time; try an earlier --from", style="yellow")
+    elif not comparison.differences:
         console.print("every decision is the stored one", style="green")
     for each in comparison.differences:
         console.print(f"{each.instance_id}: the first decision that differs", style="red")

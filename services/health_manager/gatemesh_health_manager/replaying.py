@@ -60,8 +60,8 @@ class Replay:
         if given.kind is InputKind.VERDICTS:
             return self._judge(verdicts, given.at)
         if given.kind is InputKind.TICK:
-            requests: Mapping[str, int] = given.body["requests"]
-            return [tick_one(self.fleet, name, count, given.at) for name, count in requests.items()]
+            requests: Sequence[tuple[str, int]] = given.body["requests"]
+            return [tick_one(self.fleet, name, count, given.at) for name, count in requests]
         return self._follow(given.event, given.at)
 
     def _judge(self, verdicts: Sequence[Verdict], now: datetime) -> list[Decision]:

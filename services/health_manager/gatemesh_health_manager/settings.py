@@ -50,5 +50,8 @@ class HealthManagerSettings(ServiceSettings):
     inbox_keep_h: float = Field(default=72.0, ge=1, le=8760)
     """Hours for which ids of handled messages are kept; longer than any redelivery takes."""
 
+    replay_keep_days: float = Field(default=30.0, gt=0, le=3650)
+    """Days for which inputs of decisions and refused commands are kept."""
+
     database_deadline_s: float = Field(default=10.0, gt=0, le=120)
     """Longest wait for one answer of the database, in seconds."""

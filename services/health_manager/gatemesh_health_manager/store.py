@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -39,6 +39,7 @@ from gatemesh_health_manager.inputs import (
     message_body,
     seen_body,
     tick_one,
+    ticks_body,
 )
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision
@@ -153,8 +154,9 @@ class Store:
             if isinstance(event, CommandReport) and event.outcome is ReportOutcome.REFUSED:
                 await work.store_refusal(event)
             if is_of_an_order(event):
-                await work.store_records([event])
                 await work.load({event.instance_id: event.pool})
+                if work.is_no_copy(event):
+                    await work.store_records([event])
                 work.decide(event)
 
     async def apply_request(self, queue: str, request: ActionRequest) -> None:
@@ -187,6 +189,11 @@ class Store:
             if version > 0
         ]
 
+    async def forget_history(self, older_than: timedelta) -> int:
+        """Delete inputs of decisions and refused commands of long ago; return how many."""
+        async with transaction(self._engine) as connection:
+            return await store_fleet.forget_history(connection, self._clock() - older_than)
+
     async def forget_inbox(self, older_than: timedelta) -> int:
         """Delete ids of messages that cannot come again; return how many."""
         async with transaction(self._engine) as connection:
@@ -195,7 +202,7 @@ class Store:
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator["Work"]:
         async with transaction(self._engine) as connection:
-            work = Work(connection, self._policy, self._clock(), self._sign)
+            work = Work(connection, self._policy, self._clock, self._sign)
             yield work
             await work.finish()
         if work.announced:
@@ -208,12 +215,14 @@ class Work:
     """One open transaction, the records it has locked, and the decisions taken in it."""
 
     def __init__(
-        self, connection: AsyncConnection, policy: Policy, now: datetime, sign: Sign
+        self, connection: AsyncConnection, policy: Policy, clock: Clock, sign: Sign
     ) -> None:
         self._connection = connection
         self._sign = sign
         self._policy = policy
-        self._now = now
+        self._clock = clock
+        self._now = clock()
+        """When the locks were had, once they are: the order of moments is that of deciding."""
         self.fleet = Fleet(policy, (), ())
         self.decisions: list[Decision] = []
         self.announced = False
@@ -242,6 +251,7 @@ class Work:
 
     async def _lock(self, pools: set[str], expected: Collection[str]) -> None:
         self.fleet = await store_fleet.lock_pools(self._connection, self._policy, pools)
+        self._now = self._clock()
         for name in expected:
             if name not in self.fleet.records:
                 raise InstanceMovedError(f"{name} changed its pool just now")
@@ -249,6 +259,7 @@ class Work:
     async def load_all(self) -> None:
         """Lock every pool."""
         self.fleet = await store_fleet.lock_all(self._connection, self._policy)
+        self._now = self._clock()
 
     async def store_verdicts(self, verdicts: Sequence[Verdict]) -> dict[str, Facts]:
         """Insert verdicts and return the facts around them, by instance."""
@@ -275,12 +286,20 @@ class Work:
         rows = [refused_row(report, self._now)]
         await store_fleet.insert_rows(self._connection, REFUSED_COMMANDS, rows)
 
+    def is_no_copy(self, event: CommandReport | InstanceObserved) -> bool:
+        """False for the refusal of a command that nobody waits for: it is the copy of another."""
+        if not isinstance(event, CommandReport) or event.outcome is not ReportOutcome.REFUSED:
+            return True
+        flight = self.fleet.records[event.instance_id].flight
+        return flight is not None and flight.command_id == event.command_id
+
     def decide(self, event: CommandReport | InstanceObserved) -> None:
         """Decide about one event and keep the outcome."""
         before = self.fleet.records[event.instance_id]
         decision = self.fleet.apply(event.instance_id, event, self._now)
         self.decisions.append(decision)
-        if is_decided(before, decision.record):
+        is_new = event.instance_id not in self.fleet.stored
+        if is_new or is_decided(before, decision.record):
             self.keep(InputKind.of(event), message_body(event))
 
     def keep(self, kind: InputKind, body: Row) -> None:
@@ -307,13 +326,9 @@ class Work:
         for record in before.values():
             if record.observed:
                 self._tick_one(record.instance_id, requests.get(record.instance_id, 0))
-        told = {
-            name: requests.get(name, 0)
-            for name, record in before.items()
-            if is_decided(record, self.fleet.records[name])
-        }
-        if told:
-            self.keep(InputKind.TICK, {"requests": told})
+        body = ticks_body(before, self.fleet, requests)
+        if body:
+            self.keep(InputKind.TICK, body)
 
     def _tick_one(self, instance_id: str, requests: int) -> None:
         try:

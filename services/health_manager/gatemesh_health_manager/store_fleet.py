@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, Table, bindparam, select, text, update
+from sqlalchemy import RowMapping, Select, Table, bindparam, delete, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -28,6 +28,7 @@ from gatemesh_health_manager.store_tables import (
     INSTANCES,
     POLICY_VERSIONS,
     POOLS,
+    REFUSED_COMMANDS,
     TRANSITIONS,
 )
 
@@ -182,6 +183,22 @@ async def insert_rows(connection: AsyncConnection, table: Table, rows: Sequence[
     """Insert rows; one whose key is there already is left as it is."""
     if rows:
         await connection.execute(insert(table).on_conflict_do_nothing(), list(rows))
+
+
+# A replay begins with a kept fleet: the last one before stays, and what came after it.
+FORGET_INPUTS = text(
+    """
+    DELETE FROM decision_inputs WHERE at < (
+        SELECT max(at) FROM decision_inputs WHERE kind = 'fleet' AND at < :before)"""
+)
+
+
+async def forget_history(connection: AsyncConnection, before: datetime) -> int:
+    """Delete inputs of decisions and refused commands from before a moment; return how many."""
+    inputs = await connection.execute(FORGET_INPUTS, {"before": before})
+    old = REFUSED_COMMANDS.c.received_at < before
+    refused = await connection.execute(delete(REFUSED_COMMANDS).where(old))
+    return inputs.rowcount + refused.rowcount
 
 
 async def save(

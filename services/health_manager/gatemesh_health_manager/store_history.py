@@ -3,15 +3,22 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, RowMapping, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from gatemesh_common.database import as_ours, with_driver
 from gatemesh_common.messages import Verdict
-from gatemesh_health_manager.history import Given, History, HistoryError, StoredIncident
+from gatemesh_health_manager.history import (
+    Given,
+    History,
+    HistoryError,
+    NothingKeptError,
+    StoredIncident,
+)
 from gatemesh_health_manager.inputs import Input, InputKind
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.replaying import Received, Step
@@ -44,7 +51,9 @@ STEPS = text("""
 INCIDENTS = text("""
     SELECT incident_id, instance_id, pool, condition, opened_at, ended_at, status
     FROM incidents_v1 WHERE opened_at > :at AND opened_at <= :until ORDER BY opened_at""")
-POLICIES = text("SELECT version, body FROM policy_versions_v1")
+POLICIES = text("""
+    SELECT version, body FROM policy_versions_v1 WHERE version = :first OR version IN (
+        SELECT policy_version FROM decision_inputs_v1 WHERE at >= :at AND at <= :until)""")
 
 
 class StoredInputs:
@@ -74,7 +83,7 @@ class StoredInputs:
 
 
 class HistoryStore:
-    """Reads history; every call says clearly why it could not."""
+    """Reads history at one moment, for as long as it is open; says clearly why it could not."""
 
     def __init__(self, url: str) -> None:
         self._engine: Engine = create_engine(
@@ -82,34 +91,53 @@ class HistoryStore:
             poolclass=NullPool,
             connect_args={"connect_timeout": 5, "options": "-c timezone=UTC"},
         )
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
     def read(self, since: datetime, until: datetime) -> History:
         """Return what a replay of that time needs; it begins with the last kept fleet before.
 
+        Its inputs are read while they are gone through, so the store must still be open then.
+
         Raises:
-            HistoryError: no fleet was kept before `until`, or the database cannot be read.
+            NothingKeptError: no fleet was kept before `until`.
+            HistoryError: the database cannot be read, or holds rules that are none today.
         """
-        begin = self._begin(since, until)
-        at, number = begin[1].at, begin[0]
+        number, begin = self._begin(since, until)
+        span = {"at": begin.at, "until": until}
         return History(
-            policies=self._policies(),
-            begin=begin[1],
-            earlier=self._earlier(begin[1]),
+            policies=self._policies(begin, span),
+            begin=begin,
+            earlier=self._earlier(begin),
             inputs=StoredInputs(self._all, number, until),
-            steps=[Step(*row.values()) for row in self._all(STEPS, at=at, until=until)],
-            incidents=[
-                StoredIncident(*row.values()) for row in self._all(INCIDENTS, at=at, until=until)
-            ],
+            steps=[Step(*row.values()) for row in self._all(STEPS, **span)],
+            incidents=[StoredIncident(*row.values()) for row in self._all(INCIDENTS, **span)],
         )
 
-    def _policies(self) -> dict[str, Policy]:
-        rows: list[dict[str, Any]] = [dict(row) for row in self._all(POLICIES)]
-        return {row["version"]: Policy.model_validate(row["body"]) for row in rows}
+    def _policies(self, begin: Input, span: Mapping[str, datetime]) -> dict[str, Policy]:
+        found = {}
+        for row in self._all(POLICIES, first=begin.policy_version, **span):
+            fields: dict[str, Any] = dict(row)
+            try:
+                found[fields["version"]] = Policy.model_validate(fields["body"])
+            except ValidationError as error:
+                keys = ", ".join(".".join(map(str, one["loc"])) for one in error.errors())
+                raise HistoryError(
+                    f"the rules of version {fields['version']} are none of this release ({keys}); "
+                    "replay a time that did not use them"
+                ) from None
+        return found
 
     def _begin(self, since: datetime, until: datetime) -> tuple[int, Input]:
         found = self._all(BEGIN, since=since) or self._all(FIRST, until=until)
         if not found:
-            raise HistoryError(
+            raise NothingKeptError(
                 f"nothing before {until.isoformat()} can be replayed: no fleet was kept; managers "
                 "keep one at each start and every hour"
             )
@@ -123,17 +151,14 @@ class HistoryStore:
 
     def _all(self, query: Any, **values: Any) -> Sequence[RowMapping]:
         try:
-            with self._engine.connect() as connection:
-                return self._rows(connection, query, values)
+            if self._connection is None:
+                self._connection = self._engine.connect().execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            return self._connection.execute(query, values).mappings().all()
         except DBAPIError as error:
-            raise HistoryError(
-                f"{as_ours(error)}; is the schema there, and may you read it?"
-            ) from error
-
-    def _rows(
-        self, connection: Connection, query: Any, values: Mapping[str, Any]
-    ) -> Sequence[RowMapping]:
-        return connection.execute(query, values).mappings().all()
+            fault = as_ours(error)
+            raise HistoryError(f"{fault}; is the schema there, and may you read it?") from error
 
 
 def input_of(row: RowMapping) -> Input:

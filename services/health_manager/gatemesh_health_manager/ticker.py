@@ -95,6 +95,7 @@ class Ticker:
         heartbeat_s: float = 2.0,
         baseline_s: float = 10.0,
         inbox_keep: timedelta = timedelta(hours=72),
+        history_keep: timedelta = timedelta(days=30),
     ) -> None:
         self._store = store
         self._publisher = publisher
@@ -105,6 +106,7 @@ class Ticker:
         self._policy_file = policy_file
         self._baseline_s = baseline_s
         self._inbox_keep = inbox_keep
+        self._history_keep = history_keep
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -154,6 +156,7 @@ class Ticker:
     async def clean(self) -> None:
         """Forget ids of messages that cannot come again, and yardsticks that nobody uses."""
         await self._store.forget_inbox(self._inbox_keep)
+        await self._store.forget_history(self._history_keep)
         await self._baselines.forget()
 
     async def remember(self) -> None:

@@ -7,6 +7,7 @@ a new life passes them, and an instance out of rotation gives no evidence.
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
@@ -18,6 +19,7 @@ from gatemesh_common.messages import (
     CheckLevel,
     CommandReport,
     InstanceObserved,
+    InstanceState,
     Outcome,
     Reason,
     ReportOutcome,
@@ -31,7 +33,7 @@ from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import CommandOrder, Decision, InstanceRecord
 from gatemesh_health_manager.remembered import Failures
 from gatemesh_health_manager.replaying import DEFAULT_POOL, Replay, judge
-from gatemesh_health_manager.states import UNATTENDED
+from gatemesh_health_manager.states import UNATTENDED, IllegalTransitionError
 from gatemesh_health_manager.usual import Ledger, Stopwatch, Usual
 
 TICK = timedelta(seconds=1)
@@ -84,8 +86,9 @@ class WhatIf:
 
     def run(self) -> Outcomes:
         """Return what became of both."""
-        for name in self._fleet.records:
-            self._carry_on(self._fleet.records[name])
+        for record in list(self._fleet.records.values()):
+            # Reports of commands under way are not to be had without the order; they fall due.
+            self._answer(record)
         for given in self._history.inputs:
             at = given.input.at
             self._pass_time(at)
@@ -112,9 +115,14 @@ class WhatIf:
             if next_due <= next_tick:
                 heapq.heappop(self._due).act(self._now)
             else:
-                for name in ticking:
-                    self._note([tick_one(self._fleet, name, 0, self._now)])
+                self._tick(ticking)
         self._now = max(self._now, until)
+
+    def _tick(self, names: Sequence[str]) -> None:
+        for name in names:
+            with suppress(IllegalTransitionError):
+                # The manager tells it and goes on with the others, too.
+                self._note([tick_one(self._fleet, name, 0, self._now)])
 
     def _later(self, at: datetime, act: Callable[[datetime], None]) -> None:
         heapq.heappush(self._due, Due(max(at, self._now), next(self._numbers), act))
@@ -168,13 +176,6 @@ class WhatIf:
             for order in decision.commands:
                 self._obey(order)
             self._answer(decision.record)
-
-    def _carry_on(self, record: InstanceRecord) -> None:
-        """Take on what was under way when the history begins."""
-        self._answer(record)
-        if record.flight is not None:
-            # Its report is not to be found without the order; the command falls due instead.
-            self._later(record.flight.due_at, lambda _: None)
 
     def _obey(self, order: CommandOrder) -> None:
         command = order.command
@@ -240,5 +241,5 @@ def answering(record: InstanceRecord, verdict: Verdict) -> dict[str, object]:
 def is_waiting(record: InstanceRecord) -> bool:
     """True where the passing of time may decide something."""
     moments = (record.due_at, record.shift_until, record.probe_from, record.flight, record.wanted)
-    suspect = record.state.value == "suspect"
+    suspect = record.state is InstanceState.SUSPECT
     return record.observed and (any(moments) or record.incident is not None or suspect)

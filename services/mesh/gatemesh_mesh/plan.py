@@ -144,6 +144,7 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "GATEMESH_DATABASE_URL": plan.addresses.database_url,
         "GATEMESH_HEALTH_MANAGER_ADMIN_PORT": str(ports["health_manager_admin"]),
         "GATEMESH_HEALTH_MANAGER_SIGNING_KEY_FILE": str(plan.folder.signing_key_file),
+        "GATEMESH_HEALTH_MANAGER_SIGNING_KEY": "",
     }
     if plan.policy_file:
         manager["GATEMESH_HEALTH_MANAGER_POLICY_FILE"] = str(plan.policy_file)
@@ -153,6 +154,7 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "GATEMESH_EXECUTOR_SUPERVISOR_PASSWORD": plan.supervisor_password,
         "GATEMESH_EXECUTOR_INSTANCES_FILE": str(plan.instances_file),
         "GATEMESH_EXECUTOR_TRUSTED_KEYS_FILE": str(plan.folder.trusted_keys_file),
+        "GATEMESH_EXECUTOR_TRUSTED_KEYS": "",
         "GATEMESH_EXECUTOR_ADMIN_PORT": str(ports["executor_admin"]),
     }
     agent = {

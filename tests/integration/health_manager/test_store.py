@@ -12,6 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine
+from tests.history import assert_replay_agrees
 
 from gatemesh_common import inbox, outbox
 from gatemesh_common.database import open_database
@@ -26,10 +27,12 @@ from gatemesh_common.messages import (
 )
 from gatemesh_health_manager import store_tables
 from gatemesh_health_manager.facts import Failure, densest_window, prompt_key
+from gatemesh_health_manager.history import HistoryError
 from gatemesh_health_manager.migrate import find_migrations, upgrade
 from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.remembered import Failures
 from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.store_history import HistoryStore
 from gatemesh_mesh.postgres import plain_url
 
 pytestmark = pytest.mark.integration
@@ -61,6 +64,11 @@ class Desk:
         """Return the rows of a query."""
         with psycopg.connect(plain_url(self.url)) as connection:
             return connection.execute(query.encode()).fetchall()
+
+    def execute(self, statement: str) -> None:
+        """Change tables by hand."""
+        with psycopg.connect(plain_url(self.url)) as connection:
+            connection.execute(statement.encode())
 
     async def observe(self, name: str, life: str = "life-1", *, running: bool = True) -> None:
         """Have the executor tell of an instance."""
@@ -129,6 +137,7 @@ async def desk(fresh_database: str) -> AsyncIterator[Desk]:
     upgrade(fresh_database, find_migrations(None))
     engine = open_database(fresh_database)
     yield Desk(fresh_database, engine, Policy())
+    assert_replay_agrees(fresh_database)
     await engine.dispose()
 
 
@@ -280,6 +289,43 @@ async def test_windows_of_own_conditions_count_like_the_pure_rule(desk: Desk) ->
         memory.note(fleet, fresh, desk.clock.now)
         assert memory.facts(policy, fleet, fresh, desk.clock.now)["engine-0"] == found
     assert {name for name, _ in found.own} == {"many", "few"}
+
+
+async def test_ticks_are_replayed_in_their_order(desk: Desk) -> None:
+    """Two shifts end with one tick and there is room for one: names of other lengths, too."""
+    names = ("engine-2", "engine-10", "engine-101", "engine-1")
+    await desk.bring_up(*names)
+    for name in ("engine-2", "engine-10", "engine-101"):
+        for n in range(3):
+            await desk.judge(name, 1, check_level="L4", prompt_fingerprint=f"p{n}")
+    desk.clock.now += timedelta(seconds=11)
+    await desk.store.tick()
+    states = [desk.state(name) for name in names]
+    assert states.count("draining") == 2
+    assert states.count("suspect") == 1
+
+
+async def test_history_is_forgotten_but_for_what_the_rest_begins_with(desk: Desk) -> None:
+    """The last kept fleet before the cut stays, with what came after it."""
+    await desk.bring_up("engine-0", "engine-1")
+    desk.clock.now += timedelta(days=2)
+    await desk.store.remember_fleet()
+    desk.clock.now += timedelta(days=2)
+    await desk.judge("engine-0", 6)
+    desk.clock.now += timedelta(days=2)
+    assert await desk.store.forget_history(timedelta(days=3)) > 0
+    kinds = [kind for (kind,) in desk.rows("SELECT kind FROM decision_inputs ORDER BY id")]
+    assert kinds == ["fleet", "verdicts"]
+    assert await desk.store.forget_history(timedelta(days=3)) == 0
+
+
+async def test_rules_of_another_release_are_named(desk: Desk) -> None:
+    """A key that is gone ends no replay with a traceback, and none of a time without it."""
+    await desk.bring_up("engine-0", "engine-1")
+    desk.execute("UPDATE policy_versions SET body = body || '{\"gone\": 1}'")
+    with HistoryStore(desk.url) as store, pytest.raises(HistoryError, match="gone"):
+        store.read(NOW, NOW + timedelta(days=1))
+    desk.execute("UPDATE policy_versions SET body = body - 'gone'")
 
 
 async def counted_by_sql(desk: Desk, policy: Policy, fresh: list[Verdict]) -> Any:

@@ -61,6 +61,18 @@ def test_an_instance_that_left_the_list_is_no_capacity() -> None:
     assert pool.facts_of("default").total == 3
 
 
+def test_what_is_counted_is_counted_anew() -> None:
+    """Whatever of a record changes that the facts of its pool are made of."""
+    pool = fleet("a", "b")
+    before = pool.facts_of("default")
+    pool.put(replace(pool.records["a"], penalty=3.0, weight=0.5))
+    assert pool.facts_of("default") is before
+    pool.put(replace(pool.records["a"], state=S.QUARANTINED))
+    assert pool.facts_of("default").serving == before.serving - 1
+    pool.put(replace(pool.records["b"], pool="other"))
+    assert pool.facts_of("default").total == before.total - 1
+
+
 def test_registering_twice_keeps_the_record() -> None:
     """The first sight decides."""
     pool = fleet("a")

@@ -60,6 +60,7 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
         pytest.param(b"{}", "line 1: no part", id="no-key"),
         pytest.param(b"[1]", "line 1: no part", id="no-object"),
         pytest.param(b'{"step":{}}', "line 1: no part", id="no-step"),
+        pytest.param(b'{"policy":"x"}', "line 1: no part", id="no-policy"),
     ],
 )
 def test_what_is_no_history_is_told(tmp_path: Path, content: bytes, said: str) -> None:
@@ -72,9 +73,11 @@ def test_what_is_no_history_is_told(tmp_path: Path, content: bytes, said: str) -
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     """Not there, not packed, no folder."""
-    plain = tmp_path / "plain"
+    plain, broken = tmp_path / "plain", tmp_path / "broken"
     plain.write_text("{}")
-    for path in (tmp_path / "none", plain):
+    packed = gzip.compress(b"x" * 5000)
+    broken.write_bytes(packed[:12] + b"\xff" * 9 + packed[21:])
+    for path in (tmp_path / "none", plain, broken):
         with pytest.raises(HistoryError, match=path.name):
             read_history(path)
     with pytest.raises(HistoryError, match="cannot be written"):

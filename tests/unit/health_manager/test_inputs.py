@@ -17,6 +17,7 @@ from gatemesh_health_manager.inputs import (
     see,
     seen_body,
     tick_one,
+    ticks_body,
 )
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import PoolFacts
@@ -56,6 +57,18 @@ def test_weight_and_a_look_decide_nothing() -> None:
     """They follow the clock; a row for each would drown what was decided."""
     assert not is_decided(RICH, replace(RICH, weight=0.3, observed_at=at(9)))
     assert is_decided(RICH, replace(RICH, due_at=NOW))
+
+
+def test_ticks_keep_the_order_of_deciding() -> None:
+    """Who comes first gets the room; JSON objects would come back in another order."""
+    names = ("engine-10", "engine-2", "engine-1")
+    before = {name: record(instance_id=name) for name in names}
+    pool = Fleet(Policy(), [PoolRecord("default")], before.values())
+    assert ticks_body(before, pool, {}) == {}
+    for name in names[:2]:
+        pool.put(replace(pool.records[name], due_at=NOW))
+    body = ticks_body(before, pool, {"engine-2": 7})
+    assert body == {"requests": [["engine-10", 0], ["engine-2", 7]]}
 
 
 def test_a_decision_that_moves_nobody_needs_no_looks() -> None:

@@ -33,6 +33,19 @@ def test_identical_decisions_end_with_0(saved: Path, capsys: pytest.CaptureFixtu
     assert found["transitions"] > 3
 
 
+def test_an_old_file_is_replayed_whole(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a span it is all of the file that counts, and a span cuts it."""
+    assert main(["--history", str(saved), "--json"]) == ALIKE
+    whole = json.loads(capsys.readouterr().out)
+    begin = "2026-11-30T00:00:01"
+    assert main(["--history", str(saved), "--json", "--to", begin]) == ALIKE
+    part = json.loads(capsys.readouterr().out)
+    assert whole["transitions"] > part["transitions"]
+    assert whole["verdicts"] > part["verdicts"]
+    assert main(["--history", str(saved), "--from", "2027-01-01"]) == ALIKE
+    assert "nothing was decided in that time" in capsys.readouterr().out
+
+
 def test_other_rules_are_compared(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,15 @@ class Parts:
         self.done.append(f"forget {older_than}")
         return 0
 
+    async def forget_history(self, older_than: timedelta) -> int:
+        """Count a clean-up."""
+        self.done.append(f"forget inputs {older_than}")
+        return 0
+
+    async def remember_fleet(self) -> None:
+        """Note that the fleet was kept."""
+        self.done.append("remember")
+
 
 def ticker(parts: Parts) -> Ticker:
     """Return a ticker of these parts."""
@@ -87,13 +96,16 @@ async def test_the_leader_ticks_and_repeats() -> None:
     await ticker(parts).beat()
     await ticker(parts).measure()
     await ticker(parts).clean()
+    await ticker(parts).remember()
     assert parts.done == [
         "tick",
         "default 3",
         "settle",
         "default 7",
         "forget 3 days, 0:00:00",
+        "forget inputs 30 days, 0:00:00",
         "forget yardsticks",
+        "remember",
     ]
 
 
@@ -103,6 +115,7 @@ async def test_the_others_do_nothing() -> None:
     await ticker(parts).tick()
     await ticker(parts).beat()
     await ticker(parts).measure()
+    await ticker(parts).remember()
     assert parts.done == []
 
 
