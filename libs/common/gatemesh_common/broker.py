@@ -35,6 +35,7 @@ class WorkQueue:
 
 VERDICTS = WorkQueue("health_manager.verdicts", ALERTS, "#")
 REQUESTS = WorkQueue("health_manager.requests", CONTROL, "request.v1.#")
+TRIALS = WorkQueue("health_manager.trials", CONTROL, "trial.v1.#")
 REPORTS = WorkQueue("health_manager.reports", EVENTS, "report.v1.#")
 STEPS = WorkQueue("health_manager.steps", EVENTS, "step.v1.#")
 OBSERVATIONS = WorkQueue("health_manager.observations", EVENTS, "observed.v1.#")
@@ -46,6 +47,7 @@ COMMANDS = WorkQueue("executor.commands", CONTROL, "command.v1.#")
 WORK_QUEUES = (
     VERDICTS,
     REQUESTS,
+    TRIALS,
     REPORTS,
     STEPS,
     OBSERVATIONS,

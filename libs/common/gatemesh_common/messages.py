@@ -89,6 +89,7 @@ __all__ = [
     "StepFinished",
     "StepName",
     "TelemetryWindow",
+    "TrialRequest",
     "UtcDatetime",
     "Verdict",
     "derived_id",
@@ -195,6 +196,15 @@ class ActionRequest(HandmadeMessage):
     def key_words(self) -> tuple[str, ...]:
         """Return action and pool."""
         return (self.action, self.pool)
+
+
+class TrialRequest(ActionRequest):
+    """An operator asks what a request would do; nothing is done.
+
+    A class and key of its own: a manager that knows no trials must not carry one out.
+    """
+
+    routing_key = "trial.v1"
 
 
 class CommandReport(InstanceMessage):
@@ -390,6 +400,7 @@ class IncidentChanged(InstanceMessage):
 MESSAGES: tuple[type[Message], ...] = (
     Verdict,
     ActionRequest,
+    TrialRequest,
     DrainInstance,
     EjectInstance,
     RestartInstance,

@@ -7,7 +7,7 @@ from typing import get_args
 from pydantic import ValidationError
 
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
-from gatemesh_common.messages import ActionRequest
+from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_common.publisher import Publisher
 from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
@@ -82,14 +82,15 @@ def build_request(
     by: str,
     reason: str,
     backlog: str | None = None,
+    dry_run: bool = False,
 ) -> ActionRequest:
-    """Return the message.
+    """Return the message; with `dry_run` one that asks only what would be done.
 
     Raises:
         CtlError: a field is out of bounds; names it.
     """
     try:
-        return ActionRequest.model_validate(
+        return (TrialRequest if dry_run else ActionRequest).model_validate(
             {
                 "action": action,
                 "pool": pool,

@@ -259,6 +259,9 @@ def request(
     reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
     by: Annotated[str | None, typer.Option(help="Who asks; the login name without it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would do, and do nothing.")
+    ] = False,
     wait_s: Annotated[float, typer.Option(min=1, help="Longest wait, in seconds.")] = 600.0,
     json_form: JsonForm = False,
 ) -> None:
@@ -273,9 +276,10 @@ def request(
             by=by or me(),
             reason=reason,
             backlog=backlog,
+            dry_run=dry_run,
         )
         asyncio.run(send_request(found.broker(), message))
-        if not wait:
+        if not wait and not dry_run:
             show_sent(message, json_form=json_form)
             return
         follow(store, message, wait_s, json_form=json_form)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from gatemesh_common.messages import ActionRequest
+from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_ctl.asking import POOL_ACTIONS
 from gatemesh_ctl.store import Row
 
@@ -67,6 +67,8 @@ class Follower:
                 continue
             if decided["outcome"] == "refused":
                 return Followed(Ending.REFUSED, decided["why"])
+            if isinstance(self.request, TrialRequest):
+                return Followed(Ending.DONE, f"nothing was done; it would: {decided['why']}")
             if self.request.action in POOL_ACTIONS:
                 return Followed(Ending.DONE, decided["why"] or "accepted")
             ended = self._look_at_incident(decided)

@@ -22,6 +22,7 @@ from gatemesh_common.messages import (
     RoutingTable,
     StepFinished,
     TelemetryWindow,
+    TrialRequest,
     Verdict,
 )
 from gatemesh_common.outbox import Sign, enqueue, unsigned
@@ -70,6 +71,7 @@ from gatemesh_health_manager.telling import (
     tell_policy,
     tell_verdicts,
 )
+from gatemesh_health_manager.trial import try_out
 
 log = logging.getLogger(__name__)
 
@@ -164,6 +166,12 @@ class Store:
         async with self._deciding() as work:
             if await work.unseen(queue, [request]):
                 await work.answer(request)
+
+    async def apply_trial(self, queue: str, request: TrialRequest) -> None:
+        """Write down what a request would do, and do nothing."""
+        async with self._deciding() as work:
+            if await work.unseen(queue, [request]):
+                await work.try_out(request)
 
     async def tick(self) -> None:
         """Let time pass for every instance."""
@@ -306,12 +314,22 @@ class Work:
         """Remember an input of what is decided here, so that it can be decided again."""
         self._inputs.append(input_row(kind, body, self.fleet, self._policy.version, self._now))
 
-    async def answer(self, request: ActionRequest) -> None:
-        """Follow or refuse a request, and write it down."""
+    async def try_out(self, request: ActionRequest) -> None:
+        """Write down what a request would do."""
+        await self._load_for(request)
+        refusal, note = try_out(self.fleet, request, self._now)
+        row = request_row(request, refusal, self._now, note) | {"dry_run": True}
+        await store_fleet.insert_rows(self._connection, REQUESTS, [row])
+
+    async def _load_for(self, request: ActionRequest) -> None:
         if request.instance_id is None:
             await self.load_all()
         else:
             await self.load_known({request.instance_id})
+
+    async def answer(self, request: ActionRequest) -> None:
+        """Follow or refuse a request, and write it down."""
+        await self._load_for(request)
         self.keep(InputKind.REQUEST, message_body(request))
         refusal, decisions = self.fleet.answer(request, self._now)
         self.decisions.extend(decisions)

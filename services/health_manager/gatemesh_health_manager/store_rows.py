@@ -345,6 +345,7 @@ def request_row(request: ActionRequest, refusal: str, now: datetime, note: str =
         "outcome": "refused" if refusal else "accepted",
         "why": refusal or note,
         "decided_at": now,
+        "dry_run": False,
     }
 
 

@@ -146,6 +146,7 @@ REQUESTS = Table(
     Column("message_id", Text, primary_key=True),
     *_text("action", "pool", "instance_id", "requested_by", "reason", "outcome", "why"),
     *_moment("requested_at", "decided_at"),
+    Column("dry_run", Boolean),
 )
 
 REJECTED_REQUESTS = Table(

@@ -14,6 +14,7 @@ from gatemesh_common.broker import (
     REQUESTS,
     STEPS,
     TELEMETRY,
+    TRIALS,
     VERDICTS,
     WorkQueue,
     topic,
@@ -28,12 +29,13 @@ from gatemesh_common.messages import (
     RequestRejected,
     StepFinished,
     TelemetryWindow,
+    TrialRequest,
     Verdict,
 )
 from gatemesh_health_manager.batcher import Batcher
 from gatemesh_health_manager.store import Store
 
-QUEUES = (VERDICTS, REPORTS, OBSERVATIONS, REQUESTS, STEPS, TELEMETRY, REJECTED)
+QUEUES = (VERDICTS, REPORTS, OBSERVATIONS, REQUESTS, TRIALS, STEPS, TELEMETRY, REJECTED)
 ACK_AFTER_COMMIT = AckPolicy.REJECT_ON_ERROR
 Handler = Callable[..., Awaitable[None]]
 
@@ -84,6 +86,10 @@ def event_router(store: Store) -> RabbitRouter:
     @read(router, REQUESTS)
     async def on_request(request: ActionRequest) -> None:
         await handle(store.apply_request, REQUESTS.name, request)
+
+    @read(router, TRIALS)
+    async def on_trial(request: TrialRequest) -> None:
+        await handle(store.apply_trial, TRIALS.name, request)
 
     return router
 

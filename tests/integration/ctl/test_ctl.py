@@ -88,6 +88,24 @@ async def test_a_refusal_is_told_with_its_reason(
     assert "quarantined" in answer.out
 
 
+async def test_a_dry_run_says_what_would_happen_and_does_nothing(
+    ctl: CommandLine, executor: ObedientExecutor
+) -> None:
+    """The manager is asked, the history tells it apart, no command is sent."""
+    await until_known(ctl, 2)
+    answer = await ctl.call("request", "drain", "engine-0", "--dry-run")
+    assert answer.code == 0
+    assert "nothing was done; it would: engine-0: healthy -> draining" in answer.out
+    refused = await ctl.call("request", "release", "engine-0", "--dry-run")
+    assert refused.code == 1
+    rows = (await ctl.call("instances", "--json")).json
+    assert {row["state"] for row in rows} == {"healthy"}
+    drains = [
+        row for row in (await ctl.call("commands", "--json")).json if row["action"] == "drain"
+    ]
+    assert drains == []
+
+
 async def test_a_forgery_is_shown_and_its_name_becomes_no_instance(
     ctl: CommandLine, executor: ObedientExecutor
 ) -> None:

@@ -70,6 +70,7 @@ def test_messages_are_frozen(sample: Path) -> None:
         ("Verdict.v1", "verdict.v1.l3.chat.engine-0"),
         ("DrainInstance.v1", "command.v1.drain.chat.engine-0"),
         ("ActionRequest.v1", "request.v1.restart.chat"),
+        ("TrialRequest.v1", "trial.v1.restart.chat"),
         ("RoutingTable.v1", "routing.v1.chat"),
         ("RoutingApplied.v1", "applied.v1.chat.agent-0"),
         ("CommandReport.v1", "report.v1.chat.engine-0"),

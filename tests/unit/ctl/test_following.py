@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gatemesh_common.messages import ActionRequest
+from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_ctl.following import Ending, Follower, judge
 from gatemesh_ctl.store import Row
 
@@ -116,3 +116,16 @@ def test_what_counts_as_done(action: str, status: str, ending: Ending | None) ->
     """A drain wants it out, a restart wants it back."""
     followed = judge(action, incident(status))
     assert (followed.ending if followed else None) is ending
+
+
+def test_a_trial_ends_with_what_it_would_do() -> None:
+    """No incident is waited for; a refusal is one."""
+    body = {"action": "drain", "instance_id": "engine-0", "requested_by": "ann", "timestamp": NOW}
+    request = TrialRequest.model_validate(body)
+    history = Told([None, ACCEPTED | {"why": "engine-0: healthy -> draining"}], [], [])
+    one = Follower(history, request, [].append, lambda: 0.0, lambda _: None)
+    followed = one.follow(5)
+    assert followed.ending is Ending.DONE
+    assert followed.why == "nothing was done; it would: engine-0: healthy -> draining"
+    refused = Follower(Told([REFUSED], [], []), request, [].append, lambda: 0.0, lambda _: None)
+    assert refused.follow(5).ending is Ending.REFUSED
