@@ -123,9 +123,11 @@ def test_a_trial_ends_with_what_it_would_do() -> None:
     body = {"action": "drain", "instance_id": "engine-0", "requested_by": "ann", "timestamp": NOW}
     request = TrialRequest.model_validate(body)
     history = Told([None, ACCEPTED | {"why": "engine-0: healthy -> draining"}], [], [])
-    one = Follower(history, request, [].append, lambda: 0.0, lambda _: None)
+    told: list[Row] = []
+    one = Follower(history, request, told.append, lambda: 0.0, lambda _: None)
     followed = one.follow(5)
     assert followed.ending is Ending.DONE
     assert followed.why == "nothing was done; it would: engine-0: healthy -> draining"
-    refused = Follower(Told([REFUSED], [], []), request, [].append, lambda: 0.0, lambda _: None)
+    refused = Follower(Told([REFUSED], [], []), request, told.append, lambda: 0.0, lambda _: None)
     assert refused.follow(5).ending is Ending.REFUSED
+    assert told == []
