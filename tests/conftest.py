@@ -34,8 +34,28 @@ MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"
 DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the real engine's tests, with the reason, where `./mesh test` could not install it."""
+LATE_FOLDERS = ("tests/integration/mesh", "tests/integration/shadow")
+"""With the tests of the real engine about half of the work; those of the shadow need its models."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `./mesh test` run the tests in two halves, side by side."""
+    parser.addoption("--half", choices=("early", "late"), help="one of the two halves of all tests")
+
+
+def is_late(item: pytest.Item) -> bool:
+    """Return True for a test that needs what takes long to install, or makes the halves even."""
+    folder = item.path.relative_to(item.config.rootpath).as_posix()
+    return item.get_closest_marker("real_engine") is not None or folder.startswith(LATE_FOLDERS)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the other half, and skip the real engine's tests where there is none."""
+    half = config.getoption("half")
+    if half is not None:
+        left_out = [item for item in items if is_late(item) is not (half == "late")]
+        items[:] = [item for item in items if is_late(item) is (half == "late")]
+        config.hook.pytest_deselected(items=left_out)
     reason = os.environ.get(REAL_ENGINE_VARIABLE)
     for item in items if reason else ():
         if item.get_closest_marker("real_engine"):

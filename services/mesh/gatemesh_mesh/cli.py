@@ -141,12 +141,16 @@ def check_and_test(
     """Check format, types and layers, then run the tests; more arguments go to pytest."""
     console = Console()
     failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
-    facts = real_engine_facts(console, wanted=real and not fast)
-    if compose:
-        facts[suite.COMPOSE_VARIABLE] = "1"
-    there = suite.REAL_ENGINE_VARIABLE not in facts
-    commands = suite.pytest_commands(REPOSITORY, context.args, fast=fast, real=there)
-    raise typer.Exit(suite.run_tests(commands, REPOSITORY, failed, facts, console))
+
+    def prepare() -> dict[str, str]:
+        facts = real_engine_facts(console, wanted=real and not fast)
+        return facts | ({suite.COMPOSE_VARIABLE: "1"} if compose else {})
+
+    if context.args or fast:
+        command = suite.pytest_command(REPOSITORY, context.args, fast=fast)
+        raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, prepare()))
+    halves = suite.BOTH_HALVES
+    raise typer.Exit(suite.run_all_tests(halves, REPOSITORY, failed, prepare, console))
 
 
 def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:

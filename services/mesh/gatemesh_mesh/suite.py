@@ -4,8 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -28,9 +27,10 @@ SLOWEST_SHOWN = 25
 """Tests whose time is shown at the end."""
 
 SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
-REAL_MARKER = "real_engine"
-UNIT_FOLDER = "tests/unit"
-FAST_FOLDERS = (UNIT_FOLDER, "tests/contract")
+FAST_FOLDERS = ("tests/unit", "tests/contract")
+PYTEST = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
+BOTH_HALVES = ((*PYTEST, "--half=early"), (*PYTEST, "--half=late"))
+"""All tests in two runs that take about equally long; tests/conftest.py says which are in which."""
 
 
 @dataclass(frozen=True)
@@ -79,43 +79,51 @@ def _passes(check: Check, repository: Path, console: Console) -> bool:
     return False
 
 
-def pytest_commands(
-    repository: Path, arguments: Sequence[str], *, fast: bool, real: bool = True
-) -> list[tuple[str, ...]]:
-    """Return the command lines of the test run, which go side by side; the last one is shown.
-
-    Without arguments the tests of the real engine, or where it is not there the unit tests, run
-    beside all others. Paths in `arguments` win over `fast`.
-    """
-    pytest = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
-    if not arguments and not fast and real:
-        return [(*pytest, "-m", REAL_MARKER), (*pytest, "-m", f"not {REAL_MARKER}")]
-    if not arguments and not fast:
-        return [(*pytest, UNIT_FOLDER), (*pytest, f"--ignore={UNIT_FOLDER}")]
+def pytest_command(repository: Path, arguments: Sequence[str], *, fast: bool) -> tuple[str, ...]:
+    """Return the command line of a test run; paths in `arguments` win over `fast`."""
     named = any((repository / part.split("::")[0]).exists() for part in arguments)
     folders = [name for name in FAST_FOLDERS if (repository / name).is_dir()]
-    return [(*pytest, *(folders if fast and not named else ()), *arguments)]
+    return (*PYTEST, *(folders if fast and not named else ()), *arguments)
 
 
 def run_tests(
-    commands: Sequence[Sequence[str]],
+    command: Sequence[str],
     repository: Path,
     failed: Sequence[str],
     facts: Mapping[str, str],
+) -> int:
+    """Run one pytest to its end and return the exit code of the whole suite."""
+    code = subprocess.run(
+        command, cwd=repository, env=environment_of(failed, facts), check=False
+    ).returncode
+    return code or (1 if failed else 0)
+
+
+def run_all_tests(
+    commands: tuple[Sequence[str], Sequence[str]],
+    repository: Path,
+    failed: Sequence[str],
+    prepare: Callable[[], Mapping[str, str]],
     console: Console,
 ) -> int:
-    """Run pytest to its end and return the exit code of the whole suite."""
-    environment = {**os.environ, **facts}
-    if failed:
-        environment[FAILED_CHECKS_VARIABLE] = ", ".join(failed)
-    with ExitStack() as stack:
-        beside = [
-            stack.enter_context(_Beside(command, repository, environment))
-            for command in commands[:-1]
-        ]
-        shown = subprocess.run(commands[-1], cwd=repository, env=environment, check=False)
-        codes = [*(one.show(console) for one in beside), shown.returncode]
-    return next((code for code in codes if code), 1 if failed else 0)
+    """Run both halves side by side and return the exit code of the whole suite.
+
+    The first one begins at once, the second one when everything that it needs is prepared; the
+    output of the first comes last.
+    """
+    early, late = commands
+    with _Beside(early, repository, environment_of(failed, {})) as beside:
+        code = subprocess.run(
+            late, cwd=repository, env=environment_of(failed, prepare()), check=False
+        ).returncode
+        other = beside.show(console)
+    return code or other or (1 if failed else 0)
+
+
+def environment_of(failed: Sequence[str], facts: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a test run."""
+    told = {FAILED_CHECKS_VARIABLE: ", ".join(failed)} if failed else {}
+    return {**os.environ, **facts, **told}
 
 
 class _Beside:

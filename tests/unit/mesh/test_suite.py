@@ -1,6 +1,7 @@
 """`./mesh test` runs every check, passes arguments on and keeps the exit code honest."""
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from gatemesh_mesh.suite import (
+    BOTH_HALVES,
     SLOWEST_SHOWN,
     Check,
-    pytest_commands,
+    pytest_command,
+    run_all_tests,
     run_checks,
     run_tests,
     static_checks,
@@ -44,42 +47,75 @@ def test_a_failed_check_is_shown_and_the_others_run(tmp_path: Path) -> None:
 
 
 def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
-    """Named paths win, options do not; who says nothing gets two runs side by side."""
+    """Named paths win, options do not."""
     for name in ("unit", "contract", "integration"):
         (tmp_path / "tests" / name).mkdir(parents=True)
     head = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
-    assert pytest_commands(tmp_path, [], fast=False) == [
-        (*head, "-m", "real_engine"), (*head, "-m", "not real_engine"),
-    ]  # fmt: skip
-    assert pytest_commands(tmp_path, [], fast=False, real=False) == [
-        (*head, "tests/unit"), (*head, "--ignore=tests/unit"),
-    ]  # fmt: skip
-    assert pytest_commands(tmp_path, ["-x"], fast=True) == [
-        (*head, "tests/unit", "tests/contract", "-x")
-    ]
+    assert pytest_command(tmp_path, ["-x"], fast=True) == (
+        *head, "tests/unit", "tests/contract", "-x",
+    )  # fmt: skip
     named = ["tests/integration::x"]
-    assert pytest_commands(tmp_path, named, fast=True) == [(*head, *named)]
-    assert pytest_commands(tmp_path, ["-x"], fast=False) == [(*head, "-x")]
+    assert pytest_command(tmp_path, named, fast=True) == (*head, *named)
+    assert pytest_command(tmp_path, ["-x"], fast=False) == (*head, "-x")
 
 
 @pytest.mark.parametrize(
     ("codes", "failed", "expected"),
     [
-        ([0], [], 0),
-        ([0], ["mypy"], 1),
-        ([5], [], 5),
-        ([2], ["mypy"], 2),
-        ([1, 0], [], 1),
-        ([0, 5], [], 5),
-        ([0, 0], ["mypy"], 1),
+        ((0, 0), [], 0),
+        ((1, 0), [], 1),
+        ((0, 5), [], 5),
+        ((3, 5), [], 5),
+        ((0, 0), ["mypy"], 1),
+        ((2, 0), ["mypy"], 2),
     ],
 )
 def test_the_exit_code_is_honest(
-    tmp_path: Path, codes: list[int], failed: list[str], expected: int
+    tmp_path: Path, codes: tuple[int, int], failed: list[str], expected: int
 ) -> None:
-    """Passing tests do not hide a failed check, nor a run that went beside them."""
+    """Passing tests do not hide a failed check, nor the failure of the other half."""
     console = Console(file=io.StringIO())
-    commands = [(*EXIT, str(code)) for code in codes]
-    assert run_tests(commands, tmp_path, failed, {}, console) == expected
+    early, late = ((*EXIT, str(code)) for code in codes)
+    assert run_all_tests((early, late), tmp_path, failed, dict, console) == expected
     assert isinstance(console.file, io.StringIO)
-    assert console.file.getvalue().count("words") == len(codes) - 1
+    assert console.file.getvalue().count("words") == 1
+    assert run_tests(late, tmp_path, failed, {}) == (codes[1] or (1 if failed else 0))
+
+
+def test_the_second_half_waits_for_what_it_needs(tmp_path: Path) -> None:
+    """The first has begun by then; only the second is told why something is skipped."""
+    begun = tmp_path / "begun"
+    wait = (
+        "import pathlib, sys, time\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(.01)"
+    )
+    early = (
+        sys.executable,
+        "-c",
+        "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()",
+        str(begun),
+    )
+    told = "import os, sys; sys.exit(0 if os.environ.get('WHY') == 'no engine' else 9)"
+    late = (sys.executable, "-c", told)
+
+    def prepare() -> dict[str, str]:
+        subprocess.run([sys.executable, "-c", wait, str(begun)], check=True, timeout=60)
+        return {"WHY": "no engine"}
+
+    console = Console(file=io.StringIO())
+    assert run_all_tests((early, late), tmp_path, [], prepare, console) == 0
+
+
+def test_every_test_is_in_one_half(pytestconfig: pytest.Config) -> None:
+    """What needs the real engine is in the second one."""
+    folder = "tests/contract/engine"
+    found = []
+    for command in BOTH_HALVES:
+        argv = (*command, "--collect-only", "-q", "-p", "no:cacheprovider", folder)
+        root = pytestconfig.rootpath
+        result = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
+        found.append({line for line in result.stdout.splitlines() if line.startswith(folder)})
+    early, late = found
+    assert early
+    assert late
+    assert early.isdisjoint(late)
+    assert all("TestRealEngine" in name or "test_real_engine" in name for name in late)
