@@ -34,27 +34,32 @@ MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"
 DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
 
 
-LATE_FOLDERS = ("tests/integration/mesh", "tests/integration/shadow")
-"""With the tests of the real engine about half of the work; those of the shadow need its models."""
+EARLY_FOLDERS = (
+    "tests/unit",
+    "tests/contract",
+    *(f"tests/integration/{name}" for name in ("agent", "common", "ctl", "engine_sim", "examples")),
+)
+"""What needs nothing that takes long to install, and about as long as that takes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `./mesh test` run the tests in two halves, side by side."""
+    """Let `./mesh test` run the tests in two halves, the first while the engine is installed."""
     parser.addoption("--half", choices=("early", "late"), help="one of the two halves of all tests")
 
 
-def is_late(item: pytest.Item) -> bool:
-    """Return True for a test that needs what takes long to install, or makes the halves even."""
+def half_of(item: pytest.Item) -> str:
+    """Return the half that a test belongs to."""
     folder = item.path.relative_to(item.config.rootpath).as_posix()
-    return item.get_closest_marker("real_engine") is not None or folder.startswith(LATE_FOLDERS)
+    real = item.get_closest_marker("real_engine") is not None
+    return "early" if folder.startswith(EARLY_FOLDERS) and not real else "late"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the other half, and skip the real engine's tests where there is none."""
     half = config.getoption("half")
     if half is not None:
-        left_out = [item for item in items if is_late(item) is not (half == "late")]
-        items[:] = [item for item in items if is_late(item) is (half == "late")]
+        left_out = [item for item in items if half_of(item) != half]
+        items[:] = [item for item in items if half_of(item) == half]
         config.hook.pytest_deselected(items=left_out)
     reason = os.environ.get(REAL_ENGINE_VARIABLE)
     for item in items if reason else ():
