@@ -39,6 +39,7 @@ class Site:
         self.publisher = publisher
         self.admin_port = choose_ports(["admin"], random.Random())["admin"]
         self._running: list[subprocess.Popen[bytes]] = []
+        self.changed_by_hand = False
 
     # The manager
 
@@ -86,7 +87,8 @@ class Site:
     # The database
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
+        """Return the rows of a query; a table that is changed by hand makes no history."""
+        self.changed_by_hand |= query.startswith("UPDATE")
         with psycopg.connect(plain_url(self.database_url)) as connection:
             return connection.execute(query.encode()).fetchall()
 
@@ -215,4 +217,5 @@ async def site(vhost_url: str, fresh_database: str) -> AsyncIterator[Site]:
             yield site
         finally:
             site.kill_all()
-        assert_replay_agrees(fresh_database)
+        if not site.changed_by_hand:
+            assert_replay_agrees(fresh_database)
