@@ -95,11 +95,11 @@ async def test_a_dry_run_says_what_would_happen_and_does_nothing(
     await until_known(ctl, 2)
     answer = await ctl.call("request", "drain", "engine-0", "--dry-run")
     assert answer.code == 0
-    assert "nothing was done; it would: engine-0: healthy -> draining" in answer.out
+    assert "nothing was done; it would: engine-0: probation -> draining" in answer.out
     refused = await ctl.call("request", "release", "engine-0", "--dry-run")
     assert refused.code == 1
     rows = (await ctl.call("instances", "--json")).json
-    assert {row["state"] for row in rows} == {"healthy"}
+    assert {row["state"] for row in rows} == {"probation"}
     drains = [
         row for row in (await ctl.call("commands", "--json")).json if row["action"] == "drain"
     ]

@@ -20,11 +20,15 @@ from aio_pika.abc import AbstractIncomingMessage
 from tests.history import assert_replay_agrees
 
 from gatemesh_common.broker import COMMANDS, DEAD_LETTERS, VERDICTS, declare_topology
+from gatemesh_common.database import open_database
 from gatemesh_common.messages import ALERTS, CheckLevel, InstanceObserved, Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.migrate import find_migrations, upgrade
+from gatemesh_health_manager.policy import Policy
 from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.postgres import plain_url
+
+from .desk import Desk
 
 DEADLINE_S = 40.0
 DYING = Path(__file__).parent / "dying_manager.py"
@@ -219,3 +223,13 @@ async def site(vhost_url: str, fresh_database: str) -> AsyncIterator[Site]:
             site.kill_all()
         if not site.changed_by_hand:
             assert_replay_agrees(fresh_database)
+
+
+@pytest.fixture
+async def desk(fresh_database: str) -> AsyncIterator[Desk]:
+    """Give a store with the default rules."""
+    upgrade(fresh_database, find_migrations(None))
+    engine = open_database(fresh_database)
+    yield Desk(fresh_database, engine, Policy())
+    assert_replay_agrees(fresh_database)
+    await engine.dispose()
