@@ -1,10 +1,13 @@
 """Commands that other parts of gatemesh add: found by entry point, loaded when they are run."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import typer
 
+from gatemesh_ctl.addresses import BROKER_VARIABLE, DATABASE_VARIABLE, find_addresses
 from gatemesh_ctl.errors import CtlError
 
 GROUP = "gatemesh.ctl_commands"
@@ -33,9 +36,21 @@ def runner_of(point: EntryPoint) -> Callable[[typer.Context], None]:
 
     def run(context: typer.Context) -> None:
         command = load(point)
+        tell_addresses(os.environ, Path.cwd())
         raise typer.Exit(command(context.args, f"gatemesh-ctl {point.name}"))
 
     return run
+
+
+def tell_addresses(environment: MutableMapping[str, str], folder: Path) -> None:
+    """Let added commands find the local stack in the variables, as our own commands find it."""
+    known = find_addresses(environment, folder)
+    for variable, address in (
+        (BROKER_VARIABLE, known.amqp_url),
+        (DATABASE_VARIABLE, known.database_url),
+    ):
+        if address:
+            environment.setdefault(variable, address)
 
 
 def load(point: EntryPoint) -> Callable[[list[str], str], int]:

@@ -1,12 +1,13 @@
 """Commands of other parts are found by entry point, and loaded only when they are run."""
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from gatemesh_ctl.added import GROUP, add_commands, load, runner_of
+from gatemesh_ctl.added import GROUP, add_commands, load, runner_of, tell_addresses
 from gatemesh_ctl.errors import CtlError
 
 
@@ -64,3 +65,18 @@ def test_judge_is_there() -> None:
     made = typer.Typer()
     add_commands(made)
     assert "judge" in [command.name for command in made.registered_commands]
+
+
+def test_added_commands_find_the_local_stack(tmp_path: Path) -> None:
+    """Its addresses are in the variables by then; those that are set stay."""
+    state = tmp_path / ".gatemesh"
+    state.mkdir()
+    (state / "run.json").write_text(
+        '{"amqp_url": "amqp://here", "database_url": "postgresql://here"}'
+    )
+    environment = {"GATEMESH_AMQP_URL": "amqp://mine"}
+    tell_addresses(environment, tmp_path)
+    assert environment == {
+        "GATEMESH_AMQP_URL": "amqp://mine",
+        "GATEMESH_DATABASE_URL": "postgresql://here",
+    }
