@@ -32,6 +32,8 @@ class PoolRecord:
 NOBODY: frozenset[str] = frozenset()
 COUNTED = ("pool", "state", "base_url", "ticket", "observed_at", "accused_at")
 """What of a record is counted in the facts of its pool."""
+DEFAULT_POOL = "default"
+"""Pool of an instance of which nobody says another."""
 UNSEEN_FOR = timedelta(seconds=120)
 """An instance that the executor shows so much less lately than others has left its list."""
 

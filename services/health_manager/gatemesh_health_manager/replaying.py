@@ -6,13 +6,12 @@ from datetime import datetime
 
 from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, Verdict
 from gatemesh_health_manager.batch import decide_all
-from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
 from gatemesh_health_manager.inputs import Input, InputKind, is_decided, read_fleet, see, tick_one
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.remembered import Failures
 
-DEFAULT_POOL = "default"
 Received = tuple[datetime, Verdict]
 """A verdict, and when the manager got it."""
 

@@ -30,7 +30,7 @@ from gatemesh_health_manager import store_fleet, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.batch import decide_all
 from gatemesh_health_manager.facts import Facts
-from gatemesh_health_manager.fleet import Fleet
+from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
 from gatemesh_health_manager.inputs import (
     InputKind,
     fleet_body,
@@ -83,8 +83,6 @@ PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
     TelemetryWindow: (TELEMETRY_WINDOWS, telemetry_row),
 }
 """Messages that are written down as they are."""
-
-DEFAULT_POOL = "default"
 
 
 def is_of_an_order(event: CommandReport | InstanceObserved) -> bool:

@@ -26,13 +26,14 @@ from gatemesh_common.messages import (
     Verdict,
     derived_id,
 )
+from gatemesh_health_manager.fleet import DEFAULT_POOL
 from gatemesh_health_manager.history import Given, History
 from gatemesh_health_manager.inputs import EVENTS, InputKind, read_fleet, see, tick_one
 from gatemesh_health_manager.on_verdict import is_about_present_life, tickets_named
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import CommandOrder, Decision, InstanceRecord
 from gatemesh_health_manager.remembered import Failures
-from gatemesh_health_manager.replaying import DEFAULT_POOL, Replay, judge
+from gatemesh_health_manager.replaying import Replay, judge
 from gatemesh_health_manager.states import UNATTENDED, IllegalTransitionError
 from gatemesh_health_manager.usual import Ledger, Stopwatch, Usual
 
