@@ -176,6 +176,12 @@ def engine(engines: list[RunningEngine]) -> RunningEngine:
     return engines[0]
 
 
+@pytest.fixture
+def engine_port(engines: list[RunningEngine]) -> int:
+    """Where one of the two engines listens."""
+    return engines[0].options.port
+
+
 def free_port() -> int:
     """Return a port that nobody listens on now."""
     with socket.socket() as probe:

@@ -2,19 +2,12 @@
 
 import asyncio
 import itertools
-import os
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
-from aiohttp import test_utils
-
-from gatemesh_engine_sim.application import build_application
-from gatemesh_engine_sim.lifecycle import build_service
-from gatemesh_engine_sim.settings import SimSettings
 
 DEADLINE_S = 30.0
 
@@ -404,39 +397,3 @@ class EngineContract:
         async with asyncio.timeout(DEADLINE_S):
             while await engine.running():  # noqa: ASYNC110 - another process, polled over HTTP
                 await asyncio.sleep(0.02)
-
-
-class TestSimulatedEngine(EngineContract):
-    """The stand-in, in this process."""
-
-    @pytest.fixture
-    async def engine(self) -> AsyncIterator[Target]:
-        """On a free port."""
-        server = test_utils.TestServer(build_application(build_service(SimSettings())))
-        await server.start_server()
-        async with aiohttp.ClientSession() as session:
-            yield Target(session, str(server.make_url("")).rstrip("/"), "sim")
-        await server.close()
-
-
-REAL_URL = os.environ.get("GATEMESH_REAL_ENGINE_URL", "").rstrip("/")
-
-if REAL_URL:
-
-    @pytest.mark.real_engine
-    class TestRealEngine(EngineContract):
-        """A vLLM server with a small chat model, given by its address."""
-
-        @pytest.fixture
-        async def engine(self) -> AsyncIterator[Target]:
-            """Its first model."""
-            async with aiohttp.ClientSession() as session:
-                listed = await Target(session, REAL_URL, "").get("/v1/models")
-                yield Target(session, REAL_URL, listed.json["data"][0]["id"])
-
-else:
-
-    @pytest.mark.real_engine
-    @pytest.mark.skip(reason="set GATEMESH_REAL_ENGINE_URL to the address of a running vLLM server")
-    def test_real_engine() -> None:
-        """The same contract on a real server."""
