@@ -40,26 +40,29 @@ EARLY_FOLDERS = (
     *(f"tests/integration/{name}" for name in ("agent", "common", "ctl", "engine_sim", "examples")),
 )
 """What needs nothing that takes long to install, and about as long as that takes."""
+MODEL_FOLDERS = ("tests/integration/real_engine", "tests/integration/shadow")
+"""What computes on all cores."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `./mesh test` run the tests in two halves, the first while the engine is installed."""
-    parser.addoption("--half", choices=("early", "late"), help="one of the two halves of all tests")
+    """Let `./mesh test` run the tests in parts, the first while the engine is installed."""
+    parser.addoption("--part", choices=("early", "stacks", "real"), help="a part of all tests")
 
 
-def half_of(item: pytest.Item) -> str:
-    """Return the half that a test belongs to."""
+def part_of(item: pytest.Item) -> str:
+    """Return the part that a test belongs to."""
     folder = item.path.relative_to(item.config.rootpath).as_posix()
-    real = item.get_closest_marker("real_engine") is not None
-    return "early" if folder.startswith(EARLY_FOLDERS) and not real else "late"
+    if folder.startswith(MODEL_FOLDERS) or item.get_closest_marker("real_engine"):
+        return "real"
+    return "early" if folder.startswith(EARLY_FOLDERS) else "stacks"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the other half, and skip the real engine's tests where there is none."""
-    half = config.getoption("half")
-    if half is not None:
-        left_out = [item for item in items if half_of(item) != half]
-        items[:] = [item for item in items if half_of(item) == half]
+    """Leave out the other parts, and skip the real engine's tests where there is none."""
+    part = config.getoption("part")
+    if part is not None:
+        left_out = [item for item in items if part_of(item) != part]
+        items[:] = [item for item in items if part_of(item) == part]
         config.hook.pytest_deselected(items=left_out)
     reason = os.environ.get(REAL_ENGINE_VARIABLE)
     for item in items if reason else ():

@@ -149,8 +149,7 @@ def check_and_test(
     if context.args or fast:
         command = suite.pytest_command(REPOSITORY, context.args, fast=fast)
         raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, prepare()))
-    halves = suite.BOTH_HALVES
-    raise typer.Exit(suite.run_all_tests(halves, REPOSITORY, failed, prepare, console))
+    raise typer.Exit(suite.run_all_tests(suite.PARTS, REPOSITORY, failed, prepare, console))
 
 
 def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:

@@ -29,8 +29,14 @@ SLOWEST_SHOWN = 25
 SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
 FAST_FOLDERS = ("tests/unit", "tests/contract")
 PYTEST = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
-BOTH_HALVES = ((*PYTEST, "--half=early"), (*PYTEST, "--half=late"))
-"""All tests in two runs; tests/conftest.py says which are in which."""
+FILES_AT_ONCE = ("--numprocesses=2", "--dist=loadfile")
+"""Tests of stacks mostly wait; each of the two workers has a broker and database of its own."""
+PARTS = (
+    (*PYTEST, "--part=early"),
+    (*PYTEST, "--part=stacks", *FILES_AT_ONCE),
+    (*PYTEST, "--part=real"),
+)
+"""All tests, in runs one after the other; tests/conftest.py says which are in which."""
 
 
 @dataclass(frozen=True)
@@ -100,25 +106,23 @@ def run_tests(
 
 
 def run_all_tests(
-    commands: tuple[Sequence[str], Sequence[str]],
+    commands: Sequence[Sequence[str]],
     repository: Path,
     failed: Sequence[str],
     prepare: Callable[[], Mapping[str, str]],
     console: Console,
 ) -> int:
-    """Run both halves and return the exit code of the whole suite.
+    """Run all parts and return the exit code of the whole suite.
 
-    The first one runs while everything is prepared that the second one needs. They do not overlap:
+    The first one runs while everything is prepared that the others need. They do not overlap:
     beside real engines on two cores, what has a deadline misses it.
     """
-    early, late = commands
+    early, *others = commands
     with _Beside(early, repository, environment_of(failed, {})) as beside:
         facts = prepare()
-        first = beside.show(console)
-    second = subprocess.run(
-        late, cwd=repository, env=environment_of(failed, facts), check=False
-    ).returncode
-    return first or second or (1 if failed else 0)
+        codes = [beside.show(console)]
+    codes += [run_tests(command, repository, failed, facts) for command in others]
+    return next((code for code in codes if code), 0)
 
 
 def environment_of(failed: Sequence[str], facts: Mapping[str, str]) -> dict[str, str]:

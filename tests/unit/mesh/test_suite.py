@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from gatemesh_mesh.suite import (
-    BOTH_HALVES,
+    PARTS,
     SLOWEST_SHOWN,
     Check,
     pytest_command,
@@ -73,7 +73,7 @@ def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
 def test_the_exit_code_is_honest(
     tmp_path: Path, codes: tuple[int, int], failed: list[str], expected: int
 ) -> None:
-    """Passing tests do not hide a failed check, nor the failure of the other half."""
+    """Passing tests do not hide a failed check, nor the failure of another part."""
     console = Console(file=io.StringIO())
     early, late = ((*EXIT, str(code)) for code in codes)
     assert run_all_tests((early, late), tmp_path, failed, dict, console) == expected
@@ -82,7 +82,7 @@ def test_the_exit_code_is_honest(
     assert run_tests(late, tmp_path, failed, {}) == (codes[1] or (1 if failed else 0))
 
 
-def test_the_second_half_waits_for_what_it_needs(tmp_path: Path) -> None:
+def test_the_second_part_waits_for_what_it_needs(tmp_path: Path) -> None:
     """The first runs meanwhile and ends before; only the second is told what is missing."""
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     wait = (
@@ -101,17 +101,18 @@ def test_the_second_half_waits_for_what_it_needs(tmp_path: Path) -> None:
     assert run_all_tests((early, late), tmp_path, [], prepare, console) == 0
 
 
-def test_every_test_is_in_one_half(pytestconfig: pytest.Config) -> None:
-    """What needs the real engine is in the second one."""
-    folder = "tests/contract/engine"
+def test_every_test_is_in_one_part(pytestconfig: pytest.Config) -> None:
+    """What needs the real engine is in the last one."""
+    folders = ("tests/contract/engine", "tests/acceptance", "tests/integration/real_engine")
     found = []
-    for command in BOTH_HALVES:
-        argv = (*command, "--collect-only", "-q", "-p", "no:cacheprovider", folder)
+    for command in PARTS:
+        argv = (*command, "--collect-only", "-q", "-p", "no:cacheprovider", *folders)
         root = pytestconfig.rootpath
         result = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
-        found.append({line for line in result.stdout.splitlines() if line.startswith(folder)})
-    early, late = found
-    assert early
-    assert late
-    assert early.isdisjoint(late)
-    assert all("TestRealEngine" in name or "test_real_engine" in name for name in late)
+        found.append({line for line in result.stdout.splitlines() if line.startswith(folders)})
+    early, stacks, real = found
+    assert all(found)
+    assert early.isdisjoint(stacks | real)
+    assert stacks.isdisjoint(real)
+    assert all("real_engine" in name for name in real)
+    assert not any("real_engine" in name for name in early | stacks)
