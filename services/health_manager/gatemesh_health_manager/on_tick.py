@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.observing import let_expire, on_observed_incident
 from gatemesh_health_manager.on_report import on_overdue_command
 from gatemesh_health_manager.on_verdict import act_or_hold
 from gatemesh_health_manager.probing import schedule_probe
@@ -19,6 +20,7 @@ def on_tick(case: Case, requests: int = 0) -> None:
         on_overdue_command(case)
     if case.record.due_at is not None and case.now >= case.record.due_at:
         on_overdue_state(case)
+    on_observed_incident(case)
     on_incident_age(case)
     on_shift_end(case)
     above = case.score > case.policy.score.clear_above
@@ -45,7 +47,7 @@ def on_overdue_state(case: Case) -> None:
 def on_incident_age(case: Case) -> None:
     """Act on a held incident once there is room, let it expire, give up what lasts too long."""
     incident = case.record.incident
-    if incident is None:
+    if incident is None or incident.would:
         return
     if case.braked and incident.condition is not Condition.OPERATOR:
         # A person decides what becomes of it, however long that takes.
@@ -83,12 +85,6 @@ def act_on_held(case: Case, incident: Incident) -> None:
         let_expire(case, "no failure any more when there was room")
     else:
         act_or_hold(case)
-
-
-def let_expire(case: Case, reason: str) -> None:
-    """End a held incident, and its evidence with it."""
-    case.set_incident("expired", reason)
-    case.answer_evidence()
 
 
 def on_shift_end(case: Case) -> None:

@@ -19,6 +19,7 @@ from gatemesh_health_manager.conditions import (
     streaks_after,
 )
 from gatemesh_health_manager.facts import Facts, evidence_time
+from gatemesh_health_manager.observing import is_refuted, observe_incident
 from gatemesh_health_manager.policy import OwnCondition
 from gatemesh_health_manager.probing import schedule_probe, want_probe, want_second_probe
 from gatemesh_health_manager.record import Condition, Incident, InstanceRecord, Playbook
@@ -156,6 +157,8 @@ def on_pass(case: Case, verdict: Verdict) -> None:
     streak = {Condition.C: case.record.streaks.c, Condition.D: case.record.streaks.d}
     if incident.condition in streak and not streak[incident.condition].length:
         case.set_incident("resolved", f"a later {verdict.check_level} check passed")
+    elif is_refuted(incident, verdict):
+        case.set_incident("resolved", "refuted by probes")
 
 
 def reason_for(condition: Condition, verdict: Verdict, facts: Facts, record: InstanceRecord) -> str:
@@ -205,6 +208,9 @@ def act_or_hold(case: Case) -> None:
     """Follow the playbook of the open incident unless a brake is on or the pool has no room."""
     incident = case.record.incident
     if incident is None:
+        return
+    if not case.acts:
+        observe_incident(case)
         return
     if case.frozen or case.why_not_out() is not None:
         case.set_incident("held")

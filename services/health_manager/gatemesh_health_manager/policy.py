@@ -292,6 +292,8 @@ class Limits(Section):
 class PoolPolicy(Section):
     """All rules of one pool."""
 
+    mode: Literal["observe", "act"] = "act"
+    """In `observe` everything is judged and told, and nothing is done."""
     score: ScorePolicy = ScorePolicy()
     condition_a: ConditionA = ConditionA()
     condition_b: ConditionB = ConditionB()

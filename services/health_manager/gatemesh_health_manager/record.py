@@ -66,6 +66,8 @@ class Incident:
     ended_at: datetime | None = None
     own_name: str = ""
     """The name of an own condition."""
+    would: str = ""
+    """What would be done about it; only in observe mode, where nothing is."""
 
     @property
     def name(self) -> str:

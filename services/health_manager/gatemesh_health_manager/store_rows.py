@@ -133,6 +133,7 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
         "playbook": incident.playbook.value,
         "cause": storable(incident.cause),
         "reason": storable(incident.reason),
+        "would": storable(incident.would),
         "policy_version": policy_version,
         "opened_at": incident.opened_at,
         "ended_at": incident.ended_at,
@@ -157,6 +158,7 @@ def read_incident(row: RowMapping) -> Incident:
         cause=row["cause"],
         reason=row["reason"],
         playbook=Playbook(row["playbook"]),
+        would=row["would"],
         ended_at=row["ended_at"],
     )
 
