@@ -39,6 +39,6 @@ def assess(
         case ActionRequest():
             on_request(case, event)
         case Tick():
-            on_tick(case, event.requests)
+            on_tick(case, event.requests, event.measures)
     settle(case)
     return case.decision()

@@ -12,6 +12,7 @@ from gatemesh_common.messages import (
     ProbeTicket,
     ReportOutcome,
 )
+from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.states import SERVING, Trigger
 from gatemesh_health_manager.streaks import NO_STREAKS, Streaks
 
@@ -176,6 +177,8 @@ class Tick:
     message_id: str
     requests: int = 0
     """Client requests since the instance was last probed."""
+    measures: Measures = ()
+    """What the conditions over telemetry go by, at moments when they are looked at."""
 
 
 @dataclass(frozen=True)
