@@ -1,7 +1,7 @@
 """A pool with a made-up life, decided about by the real functions, and kept as a history."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from gatemesh_common.messages import (
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.history import Given, History
 from gatemesh_health_manager.inputs import (
+    NO_MEASURES,
     Input,
     InputKind,
     fleet_body,
@@ -30,6 +31,7 @@ from gatemesh_health_manager.inputs import (
     tick_one,
     ticks_body,
 )
+from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import CommandOrder, Decision
 from gatemesh_health_manager.remembered import Failures
@@ -74,13 +76,13 @@ class Recorder:
         _, decisions = self.fleet.answer(request, at)
         return self._keep(InputKind.REQUEST, message_body(request), decisions, at)
 
-    def tick(self, at: datetime) -> list[Decision]:
+    def tick(self, at: datetime, measures: Mapping[str, Measures] = NO_MEASURES) -> list[Decision]:
         """Let time pass for all."""
         self._begin_work()
         before = dict(self.fleet.records)
         observed = [name for name, record in before.items() if record.observed]
-        decisions = [tick_one(self.fleet, name, 0, at) for name in observed]
-        body = ticks_body(before, self.fleet, {})
+        decisions = [tick_one(self.fleet, name, 0, at, measures.get(name, ())) for name in observed]
+        body = ticks_body(before, self.fleet, {}, measures)
         if not body:
             return decisions
         return self._keep(InputKind.TICK, body, decisions, at)

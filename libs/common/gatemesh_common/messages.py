@@ -395,6 +395,8 @@ class IncidentChanged(InstanceMessage):
     status: Literal["open", "held", "resolved", "quarantined", "expired"]
     reason: str = ""
     policy_version: str = ""
+    would: str = ""
+    """What would be done about it; only of a pool in observe mode, where nothing is."""
 
 
 MESSAGES: tuple[type[Message], ...] = (

@@ -58,11 +58,12 @@ OfPool = Annotated[str | None, typer.Option("--pool", help="Only of this pool.")
 
 HEALTH_COLUMNS = (
     *("instance_id", "pool", "state", "in_rotation", "score", "incarnation", "running"),
-    *("condition", "incident_status", "command_in_flight", "recent_restarts", "state_since"),
+    *("condition", "incident_status", "would", "command_in_flight", "recent_restarts"),
+    *("state_since", "mode"),
 )
 INCIDENT_COLUMNS = (
     *("incident_id", "instance_id", "incarnation", "condition", "status", "playbook"),
-    *("opened_at", "duration_s", "reason"),
+    *("opened_at", "duration_s", "reason", "would"),
 )
 VERDICT_COLUMNS = (
     *("timestamp", "instance_id", "incarnation", "check_level", "outcome", "reason", "hard"),
@@ -78,7 +79,7 @@ REFUSED_COLUMNS = (
 )
 TIMELINE_COLUMNS = ("at", "instance_id", "incarnation", "kind", "what", "detail")
 LETTER_COLUMNS = ("message_id", "type", "queue", "reason", "timestamp")
-POOL_COLUMNS = ("pool", "instances", "in_rotation", "paused", "braked", "states")
+POOL_COLUMNS = ("pool", "instances", "in_rotation", "mode", "paused", "braked", "states")
 TRAFFIC_COLUMNS = ("pool", "requests", "tokens", "unguarded")
 QUEUE_COLUMNS = ("queue", "messages", "consumers")
 
@@ -327,6 +328,7 @@ def pool_rows(health: list[Row], known: list[Row]) -> list[Row]:
             "pool": pool,
             "instances": len(rows),
             "in_rotation": sum(row["in_rotation"] for row in rows),
+            "mode": rows[0].get("mode", "act"),
             "paused": any(row["paused"] for row in rows),
             "braked": brakes[pool]["braked"],
             "brake_reason": brakes[pool]["brake_reason"],

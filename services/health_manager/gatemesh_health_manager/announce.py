@@ -60,6 +60,7 @@ def incident_events(
             status=incident.status,
             reason=incident.reason,
             policy_version=policy_version,
+            would=incident.would,
         )
         for incident in decision.incidents
     ]

@@ -5,6 +5,7 @@ from datetime import datetime
 from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, Verdict
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.facts import Facts
+from gatemesh_health_manager.observing import settle
 from gatemesh_health_manager.on_observation import on_observation
 from gatemesh_health_manager.on_report import on_report
 from gatemesh_health_manager.on_request import on_request
@@ -27,6 +28,7 @@ def assess(
 ) -> Decision:
     """Return everything that one event changes about one instance."""
     case = Case(record, pool, policy, now, event.message_id)
+    settle(case)
     match event:
         case Verdict():
             on_verdict(case, event, facts)
@@ -37,5 +39,6 @@ def assess(
         case ActionRequest():
             on_request(case, event)
         case Tick():
-            on_tick(case, event.requests)
+            on_tick(case, event.requests, event.measures)
+    settle(case)
     return case.decision()

@@ -10,7 +10,8 @@ from gatemesh_health_manager.conditions import counts_for, rules_that_count
 from gatemesh_health_manager.facts import NO_FACTS, Copies, Facts, Failure, densest_window
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
-from gatemesh_health_manager.policy import ConditionA, OwnCondition, Policy
+from gatemesh_health_manager.own_conditions import OwnCondition
+from gatemesh_health_manager.policy import ConditionA, Policy
 from gatemesh_health_manager.record import Decision
 
 

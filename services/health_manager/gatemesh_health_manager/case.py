@@ -187,12 +187,35 @@ class Case:
         """Open an incident by a condition; where most of the pool is accused, the brake falls."""
         self.open_incident(condition, reason, playbook, own_name)
         self.change(accused_at=self.now)
-        if not self.pool.braked:
-            accused = self.pool.accused | {self.record.instance_id}
-            rule = self.policy.fleet_brake
-            self._brake = why_braked(len(accused), self.pool.total, rule)
+        if self.acts:
+            self._brake = self.why_brake_falls()
+
+    def only_observe(self, would: str) -> None:
+        """Have the open incident say what would be done about it, and nothing be done."""
+        incident = self.record.incident
+        if incident is not None:
+            self.change(shift_until=None)
+            self._put_incident(replace(incident, status="held", would=would))
 
     # Brakes
+
+    @property
+    def asked(self) -> bool:
+        """True while an operator's request is being carried out."""
+        incident = self.record.incident
+        return incident is not None and incident.condition is Condition.OPERATOR
+
+    @property
+    def acts(self) -> bool:
+        """False in observe mode, but for what an operator has asked for."""
+        return self.policy.mode == "act" or self.asked
+
+    def why_brake_falls(self) -> str | None:
+        """Return why the fleet brake falls with an accusation of this instance; None if not."""
+        if self.pool.braked:
+            return None
+        accused = self.pool.accused | {self.record.instance_id}
+        return why_braked(len(accused), self.pool.total, self.policy.fleet_brake)
 
     @property
     def braked(self) -> bool:
@@ -300,6 +323,8 @@ class Case:
         )
 
     def _weight(self) -> float:
+        if self.policy.mode == "observe":
+            return float(self.record.serving)
         weight = weight_of(self.record, self.policy, self.now)
         if self.record.shift_until is None:
             return weight
@@ -307,12 +332,11 @@ class Case:
 
     def _may_send(self, action: Action) -> bool:
         """True unless a brake spares the process, and no operator has asked for the action."""
-        incident = self.record.incident
-        asked = incident is not None and incident.condition is Condition.OPERATOR
-        if asked or action not in ENDS_OR_CHANGES_A_LIFE:
+        if self.asked or action not in ENDS_OR_CHANGES_A_LIFE:
             return True
-        # The fleet brake spares lives: what has stopped is started again, or the pool would shrink.
-        return not self.pool.paused and not (self.braked and self.record.running)
+        # Lives are spared; what has stopped is started again, or the pool would shrink.
+        spared = self.braked or not self.acts
+        return not self.pool.paused and not (spared and self.record.running)
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         available_at = max(self.now, self.record.wanted_from or self.now)

@@ -5,16 +5,16 @@ from typing import Any
 
 from gatemesh_common.messages import CheckLevel, Outcome, Verdict
 from gatemesh_health_manager.facts import Facts, prompt_key
+from gatemesh_health_manager.own_conditions import ConsecutiveCondition, OwnCondition
 from gatemesh_health_manager.policy import (
     ConditionA,
     ConditionB,
     ConditionC,
     ConditionD,
-    OwnCondition,
     PoolPolicy,
 )
 from gatemesh_health_manager.record import Condition
-from gatemesh_health_manager.streaks import Streak, Streaks
+from gatemesh_health_manager.streaks import EMPTY, Streak, Streaks
 
 RANK = {Condition.OWN: 1, Condition.A: 1, Condition.C: 2, Condition.B: 3, Condition.D: 4}
 """What is not acted on yet takes on the graver condition when that one is broken too."""
@@ -75,8 +75,8 @@ def counts_for_a(verdict: Verdict, rule: ConditionA) -> bool:
     return rule.enabled and verdict.check_level in rule.levels
 
 
-def counts_for(verdict: Verdict, rule: ConditionA | OwnCondition) -> bool:
-    """True when a failure belongs into the window of a condition."""
+def counts_for(verdict: Verdict, rule: ConditionA | OwnCondition | ConsecutiveCondition) -> bool:
+    """True when a failure belongs into the window, or the row, of a condition."""
     if isinstance(rule, ConditionA):
         return counts_for_a(verdict, rule)
     right_reason = not rule.reasons or verdict.reason in rule.reasons
@@ -86,19 +86,32 @@ def counts_for(verdict: Verdict, rule: ConditionA | OwnCondition) -> bool:
 
 def rules_that_count(policy: PoolPolicy) -> tuple[ConditionA | OwnCondition, ...]:
     """Return the conditions that count failures in a window."""
-    return (policy.condition_a, *policy.own_conditions)
+    own = (rule for rule in policy.own_conditions if isinstance(rule, OwnCondition))
+    return (policy.condition_a, *own)
 
 
-def broken_own(verdict: Verdict, facts: Facts, policy: PoolPolicy) -> OwnCondition | None:
+def broken_own(
+    verdict: Verdict, at: datetime, facts: Facts, streaks: Streaks, policy: PoolPolicy
+) -> OwnCondition | ConsecutiveCondition | None:
     """Return the first own condition that a failure breaks, in the order of the rules."""
     if verdict.outcome is not Outcome.FAILED or not policy.own_conditions:
         return None
     known = dict(facts.own)
     for rule in policy.own_conditions:
-        found = known.get(rule.name)
-        if found is not None and counts_for(verdict, rule) and breaks_own(found, rule):
-            return rule
+        if isinstance(rule, ConsecutiveCondition):
+            if counts_for(verdict, rule) and breaks_row(streaks.of(rule.name), at, rule):
+                return rule
+        elif isinstance(rule, OwnCondition):
+            found = known.get(rule.name)
+            if found is not None and counts_for(verdict, rule) and breaks_own(found, rule):
+                return rule
     return None
+
+
+def breaks_row(streak: Streak, at: datetime, rule: ConsecutiveCondition | ConditionC) -> bool:
+    """True when a failure belongs to a streak that is long enough, of enough prompts."""
+    long = streak.length >= rule.consecutive and streak.prompts >= rule.min_prompts
+    return streak.is_open_at(at) and long
 
 
 def breaks_own(facts: Facts, rule: OwnCondition) -> bool:
@@ -114,8 +127,7 @@ def breaks_a(facts: Facts, rule: ConditionA) -> bool:
 
 def breaks_c(streak: Streak, at: datetime, rule: ConditionC) -> bool:
     """True when a failure belongs to a streak that is long enough, of enough prompts."""
-    long = streak.length >= rule.consecutive and streak.prompts >= rule.min_prompts
-    return rule.enabled and streak.is_open_at(at) and long
+    return rule.enabled and breaks_row(streak, at, rule)
 
 
 def breaks_d(streak: Streak, at: datetime, rule: ConditionD) -> bool:
@@ -130,7 +142,26 @@ def streaks_after(streaks: Streaks, verdict: Verdict, at: datetime, policy: Pool
         c = _lengthened(c, verdict, at)
     if level in policy.condition_d.levels:
         d = _lengthened(d, verdict, at)
-    return streaks if c is streaks.c and d is streaks.d else Streaks(c, d)
+    own = own_streaks_after(streaks.own, verdict, at, policy)
+    if c is streaks.c and d is streaks.d and own is streaks.own:
+        return streaks
+    return Streaks(c, d, own)
+
+
+def own_streaks_after(
+    known: tuple[tuple[str, Streak], ...], verdict: Verdict, at: datetime, policy: PoolPolicy
+) -> tuple[tuple[str, Streak], ...]:
+    """Return the streaks of own conditions after a verdict; the same ones where none changes."""
+    streaks = dict(known)
+    for rule in policy.own_conditions:
+        if isinstance(rule, ConsecutiveCondition) and verdict.check_level in rule.levels:
+            before = streaks.get(rule.name, EMPTY)
+            failed_otherwise = verdict.outcome is Outcome.FAILED and not counts_for(verdict, rule)
+            after = before if failed_otherwise else _lengthened(before, verdict, at)
+            if after is not before:
+                streaks[rule.name] = after
+    after_all = tuple(sorted(streaks.items()))
+    return known if after_all == known else after_all
 
 
 def _lengthened(streak: Streak, verdict: Verdict, at: datetime) -> Streak:

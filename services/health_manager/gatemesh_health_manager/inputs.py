@@ -4,18 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, derived_id
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, Tick
 from gatemesh_health_manager.storable import Row, storable
 
 POOLS = TypeAdapter(tuple[PoolRecord, ...])
 RECORDS = TypeAdapter(tuple[InstanceRecord, ...])
+MEASURES = TypeAdapter(dict[str, Measures])
+NO_MEASURES: Mapping[str, Measures] = MappingProxyType({})
 
 Event = CommandReport | InstanceObserved | ActionRequest
 
@@ -99,9 +103,11 @@ def read_fleet(body: Mapping[str, Any], policy: Policy) -> Fleet:
     return Fleet(policy, pools, RECORDS.validate_python(body["instances"]))
 
 
-def tick_one(fleet: Fleet, instance_id: str, requests: int, now: datetime) -> Decision:
+def tick_one(
+    fleet: Fleet, instance_id: str, requests: int, now: datetime, measures: Measures = ()
+) -> Decision:
     """Let time pass for one instance."""
-    tick = Tick(derived_id("tick", instance_id, now.isoformat()), requests)
+    tick = Tick(derived_id("tick", instance_id, now.isoformat()), requests, measures)
     return fleet.apply(instance_id, tick, now)
 
 
@@ -113,16 +119,24 @@ def is_decided(before: InstanceRecord, after: InstanceRecord) -> bool:
 
 
 def ticks_body(
-    before: Mapping[str, InstanceRecord], fleet: Fleet, requests: Mapping[str, int]
+    before: Mapping[str, InstanceRecord],
+    fleet: Fleet,
+    requests: Mapping[str, int],
+    measures: Mapping[str, Measures] = NO_MEASURES,
 ) -> Row:
     """Return of which instances a tick has decided something, in its order; nothing for none."""
-    told = [
-        [name, requests.get(name, 0)]
-        for name, record in before.items()
-        if is_decided(record, fleet.records[name])
-    ]
+    decided = [name for name, record in before.items() if is_decided(record, fleet.records[name])]
+    if not decided:
+        return {}
+    known = {name: measures[name] for name in decided if measures.get(name)}
     # A list: the database does not keep the order of keys.
-    return {"requests": told} if told else {}
+    body: Row = {"requests": [[name, requests.get(name, 0)] for name in decided]}
+    return body | ({"measures": MEASURES.dump_python(known, mode="json")} if known else {})
+
+
+def measures_of(body: Mapping[str, Any]) -> dict[str, Measures]:
+    """Return what the telemetry of a kept tick said, by instance."""
+    return MEASURES.validate_python(body.get("measures", {}))
 
 
 def is_weighty(decision: Decision) -> bool:

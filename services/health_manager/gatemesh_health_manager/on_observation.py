@@ -2,6 +2,7 @@
 
 from gatemesh_common.messages import InstanceObserved, InstanceState
 from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.observing import observe_exit, observe_restart
 from gatemesh_health_manager.record import Condition
 from gatemesh_health_manager.states import UNATTENDED, Trigger
 
@@ -33,6 +34,10 @@ def on_new_life(case: Case, seen: InstanceObserved) -> None:
 
 def on_unplanned_start(case: Case) -> None:
     """Treat a restart by the backend like one of ours: budget, probation, incident."""
+    if not case.acts:
+        observe_restart(case)
+        enter_first_probation(case)
+        return
     if case.record.incident is None:
         case.open_incident(Condition.EXIT, "restarted by itself")
     else:
@@ -63,6 +68,8 @@ def on_exit(case: Case) -> None:
     if case.record.state is S.STARTING:
         if case.record.due_at is None:
             case.change(due_at=case.after(case.policy.restart.start_timeout_s))
+    elif case.record.state not in UNATTENDED and not case.acts:
+        observe_exit(case)
     elif case.record.state is S.EJECTED and case.is_to_be_replaced():
         case.replace_from("exited by itself")
     elif case.record.state not in UNATTENDED:

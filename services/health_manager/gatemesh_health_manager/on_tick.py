@@ -4,27 +4,45 @@ from datetime import datetime, timedelta
 
 from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.case import Case
+from gatemesh_health_manager.measuring import Measures, breaks_measure, said_of
+from gatemesh_health_manager.observing import let_expire, on_observed_incident
 from gatemesh_health_manager.on_report import on_overdue_command
-from gatemesh_health_manager.on_verdict import act_or_hold
+from gatemesh_health_manager.on_verdict import accuse, act_or_hold
+from gatemesh_health_manager.own_conditions import TelemetryCondition
 from gatemesh_health_manager.probing import schedule_probe
-from gatemesh_health_manager.record import Condition, Incident
+from gatemesh_health_manager.record import Condition, Incident, Playbook
 from gatemesh_health_manager.states import Trigger
 
 S = InstanceState
 
 
-def on_tick(case: Case, requests: int = 0) -> None:
+def on_tick(case: Case, requests: int = 0, measures: Measures = ()) -> None:
     """End what is overdue, act on what was held, let a healed instance be trusted again."""
     if case.record.flight is not None and case.now >= case.record.flight.due_at:
         on_overdue_command(case)
     if case.record.due_at is not None and case.now >= case.record.due_at:
         on_overdue_state(case)
+    on_measures(case, measures)
+    on_observed_incident(case)
     on_incident_age(case)
     on_shift_end(case)
     above = case.score > case.policy.score.clear_above
     if above and case.record.state is S.SUSPECT and case.record.incident is None:
         case.move(Trigger.CLEARED)
     schedule_probe(case, requests)
+
+
+def on_measures(case: Case, measures: Measures) -> None:
+    """Accuse an instance when a condition over telemetry is broken, in the order of the rules."""
+    known = dict(measures)
+    for rule in case.policy.own_conditions if known and case.record.serving else ():
+        measure = known.get(rule.name)
+        if measure is None or not isinstance(rule, TelemetryCondition):
+            continue
+        if breaks_measure(measure, rule):
+            said, playbook = said_of(measure, rule), Playbook(rule.playbook)
+            accuse(case, Condition.OWN, said, playbook, rule.name)
+            return
 
 
 def on_overdue_state(case: Case) -> None:
@@ -45,7 +63,7 @@ def on_overdue_state(case: Case) -> None:
 def on_incident_age(case: Case) -> None:
     """Act on a held incident once there is room, let it expire, give up what lasts too long."""
     incident = case.record.incident
-    if incident is None:
+    if incident is None or incident.would:
         return
     if case.braked and incident.condition is not Condition.OPERATOR:
         # A person decides what becomes of it, however long that takes.
@@ -83,12 +101,6 @@ def act_on_held(case: Case, incident: Incident) -> None:
         let_expire(case, "no failure any more when there was room")
     else:
         act_or_hold(case)
-
-
-def let_expire(case: Case, reason: str) -> None:
-    """End a held incident, and its evidence with it."""
-    case.set_incident("expired", reason)
-    case.answer_evidence()
 
 
 def on_shift_end(case: Case) -> None:

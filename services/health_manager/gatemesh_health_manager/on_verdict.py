@@ -19,11 +19,13 @@ from gatemesh_health_manager.conditions import (
     streaks_after,
 )
 from gatemesh_health_manager.facts import Facts, evidence_time
-from gatemesh_health_manager.policy import OwnCondition
+from gatemesh_health_manager.observing import is_refuted, observe_incident
+from gatemesh_health_manager.own_conditions import ConsecutiveCondition, OwnCondition
 from gatemesh_health_manager.probing import schedule_probe, want_probe, want_second_probe
 from gatemesh_health_manager.record import Condition, Incident, InstanceRecord, Playbook
 from gatemesh_health_manager.score import FULL_SCORE, penalised
 from gatemesh_health_manager.states import Trigger
+from gatemesh_health_manager.streaks import Streak
 
 
 def on_verdict(case: Case, verdict: Verdict, facts: Facts) -> None:
@@ -102,11 +104,11 @@ def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:
     if condition is not None:
         reason = reason_for(condition, verdict, facts, case.record)
         accuse(case, condition, reason, playbook_for(condition, verdict))
-    elif (own := broken_own(verdict, facts, case.policy)) is not None:
+    elif (own := own_broken(case, verdict, at, facts)) is not None:
         accuse(
             case,
             Condition.OWN,
-            reason_of_own(own, verdict, facts),
+            reason_of_own(own, verdict, facts, case.record),
             Playbook(own.playbook),
             own.name,
         )
@@ -115,6 +117,13 @@ def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:
         case.move(Trigger.DOUBTED)
         want_probe(case)
     ask_again(case, verdict, facts)
+
+
+def own_broken(
+    case: Case, verdict: Verdict, at: datetime, facts: Facts
+) -> OwnCondition | ConsecutiveCondition | None:
+    """Return the own condition that a failure breaks, if any."""
+    return broken_own(verdict, at, facts, case.record.streaks, case.policy)
 
 
 def lose_points(case: Case, verdict: Verdict, at: datetime, facts: Facts) -> None:
@@ -153,9 +162,21 @@ def on_pass(case: Case, verdict: Verdict) -> None:
     incident = case.record.incident
     if incident is None or incident.status != "held":
         return
-    streak = {Condition.C: case.record.streaks.c, Condition.D: case.record.streaks.d}
-    if incident.condition in streak and not streak[incident.condition].length:
+    streak = streak_of(case, incident)
+    if streak is not None and not streak.length:
         case.set_incident("resolved", f"a later {verdict.check_level} check passed")
+    elif is_refuted(incident, verdict):
+        case.set_incident("resolved", "refuted by probes")
+
+
+def streak_of(case: Case, incident: Incident) -> Streak | None:
+    """Return the streak that an incident is about; None for other conditions."""
+    streaks = case.record.streaks
+    if incident.condition is Condition.OWN:
+        rules = case.policy.own_conditions
+        names = {rule.name for rule in rules if isinstance(rule, ConsecutiveCondition)}
+        return streaks.of(incident.own_name) if incident.own_name in names else None
+    return {Condition.C: streaks.c, Condition.D: streaks.d}.get(incident.condition)
 
 
 def reason_for(condition: Condition, verdict: Verdict, facts: Facts, record: InstanceRecord) -> str:
@@ -173,8 +194,17 @@ def reason_for(condition: Condition, verdict: Verdict, facts: Facts, record: Ins
     return f"{facts.failures} failures of {facts.prompts} prompts, last: {verdict.reason}"
 
 
-def reason_of_own(rule: OwnCondition, verdict: Verdict, facts: Facts) -> str:
+def reason_of_own(
+    rule: OwnCondition | ConsecutiveCondition,
+    verdict: Verdict,
+    facts: Facts,
+    record: InstanceRecord,
+) -> str:
     """Word what broke an own condition."""
+    if isinstance(rule, ConsecutiveCondition):
+        row = record.streaks.of(rule.name)
+        counted = f"{row.length} failures in a row of {row.prompts} prompts"
+        return f"{counted}, last: {verdict.reason}"
     found = dict(facts.own)[rule.name]
     return f"{found.failures} failures of {found.prompts} prompts, last: {verdict.reason}"
 
@@ -205,6 +235,9 @@ def act_or_hold(case: Case) -> None:
     """Follow the playbook of the open incident unless a brake is on or the pool has no room."""
     incident = case.record.incident
     if incident is None:
+        return
+    if not case.acts:
+        observe_incident(case)
         return
     if case.frozen or case.why_not_out() is not None:
         case.set_incident("held")

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.messages import CheckLevel, Reason
+from gatemesh_health_manager.own_conditions import KINDS, AnyOwnCondition
+from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
 
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Points = Annotated[float, Field(ge=0, le=100)]
 
 
@@ -27,20 +28,8 @@ DEFAULT_POINTS: dict[CheckLevel, float] = {
 }
 
 
-TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own"})
-"""Words by which incidents are named that no own condition has opened."""
-LONGEST_STREAK = 10
-"""Longest streak that a rule may ask for; what is stored of one is bounded by it."""
-
-
 class PolicyError(SettingsError):
     """The policy file cannot be used; names the key, its line and what it must be."""
-
-
-class Section(BaseModel):
-    """A table of the policy file; an unknown key is an error, since it is a typing mistake."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ScorePolicy(Section):
@@ -120,40 +109,6 @@ class ConditionD(Section):
     levels: frozenset[CheckLevel] = frozenset({CheckLevel.L5})
     consecutive: int = Field(default=2, ge=1, le=LONGEST_STREAK)
     """Failed suites without a passed one between that act."""
-
-
-class OwnCondition(Section):
-    """A condition of your own: so many failures of some gates within some time."""
-
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{1,39}$")
-    """What incidents, views and logs call it."""
-    levels: frozenset[CheckLevel] = Field(min_length=1)
-    reasons: frozenset[Reason] = frozenset()
-    """Only failures for one of these reasons count; without any, all do."""
-    hard: bool | None = None
-    """True: only proofs count; false: only what is no proof; unset: both."""
-    more_than: int = Field(default=0, ge=0, le=10_000)
-    """Failures that are still tolerated; one more acts."""
-    window_s: Seconds = 60.0
-    min_prompts: int = Field(default=1, ge=1, le=10_000)
-    min_tenants: int = Field(default=1, ge=1, le=10_000)
-    max_per_prompt: int = Field(default=1, ge=1, le=10_000)
-    """How often one prompt counts within the window; where tenants count, one of one tenant."""
-    playbook: Literal["restart", "replace", "stop"] = "restart"
-    """Drain and restart; out at once and pull the weights anew; drain and leave to a person."""
-
-    @property
-    def by_tenant(self) -> bool:
-        """True where it matters whose prompts fail."""
-        return self.min_tenants > 1
-
-    @field_validator("name")
-    @classmethod
-    def be_another_word(cls, value: str) -> str:
-        """Refuse the words that incidents have already."""
-        if value in TAKEN_NAMES:
-            raise ValueError(f"is taken; known words: {', '.join(sorted(TAKEN_NAMES))}")
-        return value
 
 
 class EjectionBudget(Section):
@@ -292,12 +247,14 @@ class Limits(Section):
 class PoolPolicy(Section):
     """All rules of one pool."""
 
+    mode: Literal["observe", "act"] = "act"
+    """In `observe` everything is judged and told, and nothing is done."""
     score: ScorePolicy = ScorePolicy()
     condition_a: ConditionA = ConditionA()
     condition_b: ConditionB = ConditionB()
     condition_c: ConditionC = ConditionC()
     condition_d: ConditionD = ConditionD()
-    own_conditions: tuple[OwnCondition, ...] = ()
+    own_conditions: tuple[AnyOwnCondition, ...] = ()
     probes: ProbePolicy = ProbePolicy()
     ejection: EjectionBudget = EjectionBudget()
     fleet_brake: FleetBrake = FleetBrake()
@@ -313,7 +270,7 @@ class PoolPolicy(Section):
 
     @field_validator("own_conditions")
     @classmethod
-    def name_each_once(cls, value: tuple[OwnCondition, ...]) -> tuple[OwnCondition, ...]:
+    def name_each_once(cls, value: tuple[AnyOwnCondition, ...]) -> tuple[AnyOwnCondition, ...]:
         """Refuse two conditions of one name."""
         names = [rule.name for rule in value]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -412,9 +369,19 @@ def _sorted(value: Any) -> Any:
 def _explained(name: str, text: str, error: ValidationError) -> str:
     """Name each faulty key, the line where it stands and what it must be."""
     faults = error.errors(include_url=False, include_context=False)
+    told = ((_place_of(fault["loc"]), fault["msg"]) for fault in faults)
     return "\n".join(
-        f"{name}{_line_of(text, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-        for fault in faults
+        f"{name}{_line_of(text, place)}: {'.'.join(map(str, place))}: {message}"
+        for place, message in told
+    )
+
+
+def _place_of(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return a location without the kind that pydantic names behind the number of a table."""
+    return tuple(
+        part
+        for before, part in zip(("", *location), location, strict=False)
+        if not (isinstance(before, int) and part in KINDS)
     )
 
 

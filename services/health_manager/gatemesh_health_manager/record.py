@@ -12,6 +12,7 @@ from gatemesh_common.messages import (
     ProbeTicket,
     ReportOutcome,
 )
+from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.states import SERVING, Trigger
 from gatemesh_health_manager.streaks import NO_STREAKS, Streaks
 
@@ -66,6 +67,8 @@ class Incident:
     ended_at: datetime | None = None
     own_name: str = ""
     """The name of an own condition."""
+    would: str = ""
+    """What would be done about it; only in observe mode, where nothing is."""
 
     @property
     def name(self) -> str:
@@ -174,6 +177,8 @@ class Tick:
     message_id: str
     requests: int = 0
     """Client requests since the instance was last probed."""
+    measures: Measures = ()
+    """What the conditions over telemetry go by, at moments when they are looked at."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from datetime import datetime
 from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, Verdict
 from gatemesh_health_manager.batch import decide_all
 from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
-from gatemesh_health_manager.inputs import Input, InputKind, is_decided, read_fleet, see, tick_one
+from gatemesh_health_manager.inputs import (
+    Input,
+    InputKind,
+    is_decided,
+    measures_of,
+    read_fleet,
+    see,
+    tick_one,
+)
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.remembered import Failures
@@ -60,7 +68,11 @@ class Replay:
             return self._judge(verdicts, given.at)
         if given.kind is InputKind.TICK:
             requests: Sequence[tuple[str, int]] = given.body["requests"]
-            return [tick_one(self.fleet, name, count, given.at) for name, count in requests]
+            measures = measures_of(given.body)
+            return [
+                tick_one(self.fleet, name, count, given.at, measures.get(name, ()))
+                for name, count in requests
+            ]
         return self._follow(given.event, given.at)
 
     def _judge(self, verdicts: Sequence[Verdict], now: datetime) -> list[Decision]:

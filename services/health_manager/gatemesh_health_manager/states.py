@@ -39,6 +39,10 @@ class Trigger(StrEnum):
     """The start failed and the restart budget allows another."""
     PROBES_PASSED = "probes_passed"
     PROBES_FAILED = "probes_failed"
+    LET_THROUGH = "let_through"
+    """Its pool is in observe mode: it serves, whatever probes would say."""
+    LEFT = "left"
+    """The process left by itself in observe mode: whoever runs it starts it."""
     EXITED = "exited"
     RELIVED = "relived"
     """A new life runs that nobody here asked for."""
@@ -62,6 +66,8 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.STARTING, T.WITHDRAWN): S.QUARANTINED,
     (S.PROBATION, T.PROBES_PASSED): S.HEALTHY,
     (S.PROBATION, T.PROBES_FAILED): S.RESTARTING,
+    (S.PROBATION, T.LET_THROUGH): S.HEALTHY,
+    (S.PROBATION, T.LEFT): S.STARTING,
     (S.PROBATION, T.DISTRUSTED): S.REPLACING,
     (S.PROBATION, T.EXITED): S.RESTARTING,
     (S.PROBATION, T.RELIVED): S.STARTING,
@@ -72,6 +78,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.HEALTHY, T.CONDEMNED): S.DRAINING,
     (S.HEALTHY, T.PROVEN): S.EJECTED,
     (S.HEALTHY, T.EXITED): S.RESTARTING,
+    (S.HEALTHY, T.LEFT): S.STARTING,
     (S.HEALTHY, T.RELIVED): S.STARTING,
     (S.HEALTHY, T.FLAPPED): S.QUARANTINED,
     (S.HEALTHY, T.WITHDRAWN): S.QUARANTINED,
@@ -79,6 +86,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.SUSPECT, T.CONDEMNED): S.DRAINING,
     (S.SUSPECT, T.PROVEN): S.EJECTED,
     (S.SUSPECT, T.EXITED): S.RESTARTING,
+    (S.SUSPECT, T.LEFT): S.STARTING,
     (S.SUSPECT, T.RELIVED): S.STARTING,
     (S.SUSPECT, T.FLAPPED): S.QUARANTINED,
     (S.SUSPECT, T.WITHDRAWN): S.QUARANTINED,
@@ -93,6 +101,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.EJECTED, T.SPARED): S.PROBATION,
     (S.EJECTED, T.DISTRUSTED): S.REPLACING,
     (S.EJECTED, T.EXITED): S.RESTARTING,
+    (S.EJECTED, T.LEFT): S.STARTING,
     (S.EJECTED, T.RELIVED): S.STARTING,
     (S.EJECTED, T.CONDEMNED): S.DRAINING,
     (S.EJECTED, T.GAVE_UP): S.QUARANTINED,

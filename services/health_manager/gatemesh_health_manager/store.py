@@ -1,9 +1,9 @@
 """The transaction around deciding: see once, lock, load, decide, write down, announce."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -26,7 +26,7 @@ from gatemesh_common.messages import (
     Verdict,
 )
 from gatemesh_common.outbox import Sign, enqueue, unsigned
-from gatemesh_health_manager import store_fleet, store_verdicts
+from gatemesh_health_manager import store_fleet, store_traffic, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.batch import decide_all
 from gatemesh_health_manager.facts import Facts
@@ -42,6 +42,7 @@ from gatemesh_health_manager.inputs import (
     tick_one,
     ticks_body,
 )
+from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.routing import routing_table
@@ -64,6 +65,7 @@ from gatemesh_health_manager.store_tables import (
     REQUESTS,
     TELEMETRY_WINDOWS,
 )
+from gatemesh_health_manager.store_traffic import MEASURE_EVERY
 from gatemesh_health_manager.telling import (
     tell_brakes,
     tell_decisions,
@@ -115,6 +117,7 @@ class Store:
         self._clock = clock
         self._announced = announced
         """Called after a commit that left messages in the outbox."""
+        self._measured_at: datetime | None = None
 
     @property
     def policy(self) -> Policy:
@@ -175,8 +178,15 @@ class Store:
         """Let time pass for every instance."""
         async with self._deciding() as work:
             await work.load_all()
-            await work.tick()
+            await work.tick(await work.measure() if self._is_measuring(work.now) else {})
         tell_fleet(work.fleet)
+
+    def _is_measuring(self, now: datetime) -> bool:
+        last = self._measured_at
+        if last is not None and timedelta() <= now - last < MEASURE_EVERY:
+            return False
+        self._measured_at = now
+        return True
 
     async def remember_fleet(self) -> None:
         """Keep every record as it is now, so that decisions can be replayed from here on."""
@@ -335,20 +345,30 @@ class Work:
         row = request_row(request, refusal, self._now, note)
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
 
-    async def tick(self) -> None:
+    @property
+    def now(self) -> datetime:
+        """When the locks were had."""
+        return self._now
+
+    async def measure(self) -> dict[str, Measures]:
+        """Return what the conditions over telemetry go by."""
+        return await store_traffic.measure(self._connection, self.fleet, self._now)
+
+    async def tick(self, measures: Mapping[str, Measures]) -> None:
         """Let time pass for every instance that the executor knows."""
         requests = await store_fleet.requests_since_probe(self._connection, self.fleet, self._now)
         before = dict(self.fleet.records)
         for record in before.values():
             if record.observed:
-                self._tick_one(record.instance_id, requests.get(record.instance_id, 0))
-        body = ticks_body(before, self.fleet, requests)
+                name = record.instance_id
+                self._tick_one(name, requests.get(name, 0), measures.get(name, ()))
+        body = ticks_body(before, self.fleet, requests, measures)
         if body:
             self.keep(InputKind.TICK, body)
 
-    def _tick_one(self, instance_id: str, requests: int) -> None:
+    def _tick_one(self, instance_id: str, requests: int, measures: Measures) -> None:
         try:
-            self.decisions.append(tick_one(self.fleet, instance_id, requests, self._now))
+            self.decisions.append(tick_one(self.fleet, instance_id, requests, self._now, measures))
         except IllegalTransitionError as error:
             # A fault in the rules about one instance must not stop time for all others.
             facts = {"instance_id": instance_id, "error": str(error)}

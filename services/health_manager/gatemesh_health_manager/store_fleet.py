@@ -52,10 +52,14 @@ async def save_policy(connection: AsyncConnection, policy: Policy, now: datetime
     }
     await connection.execute(insert(POLICY_VERSIONS).values(row).on_conflict_do_nothing())
     for pool in (await connection.execute(select(POOLS.c.pool).order_by(POOLS.c.pool))).scalars():
-        half_life_s = policy.for_pool(pool).score.half_life_s
-        await connection.execute(
-            update(POOLS).where(POOLS.c.pool == pool).values(half_life_s=half_life_s)
-        )
+        shown = shown_of(policy, pool)
+        await connection.execute(update(POOLS).where(POOLS.c.pool == pool).values(shown))
+
+
+def shown_of(policy: Policy, pool: str) -> Row:
+    """Return the rules of a pool that its row shows to the views."""
+    rules = policy.for_pool(pool)
+    return {"half_life_s": rules.score.half_life_s, "mode": rules.mode}
 
 
 async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[str, str]:
@@ -91,12 +95,7 @@ async def lock_pools(connection: AsyncConnection, policy: Policy, pools: Collect
 
 async def _make_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> None:
     fresh = [
-        {
-            "pool": pool,
-            "routing_version": 0,
-            "paused": False,
-            "half_life_s": policy.for_pool(pool).score.half_life_s,
-        }
+        {"pool": pool, "routing_version": 0, "paused": False, **shown_of(policy, pool)}
         for pool in sorted(pools)
     ]
     await insert_rows(connection, POOLS, fresh)
@@ -250,7 +249,7 @@ async def _save_incidents(
     connection: AsyncConnection, decisions: Iterable[Decision], policy_version: str
 ) -> None:
     statement = insert(INCIDENTS)
-    names = ("condition", "status", "playbook", "cause", "reason", "ended_at")
+    names = ("condition", "status", "playbook", "cause", "reason", "would", "ended_at")
     fields = {name: statement.excluded[name] for name in names}
     upsert = statement.on_conflict_do_update(index_elements=["incident_id"], set_=fields)
     rows = [

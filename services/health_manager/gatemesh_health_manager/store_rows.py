@@ -77,7 +77,7 @@ def instance_row(record: InstanceRecord) -> Row:
         "closed_tickets": list(record.closed_tickets),
         "restarts": list(record.restarts),
         "outs": list(record.outs),
-        "streaks": {"c": streak_json(record.streaks.c), "d": streak_json(record.streaks.d)},
+        "streaks": streaks_json(record.streaks),
     }
 
 
@@ -98,9 +98,22 @@ def read_instance(row: RowMapping, incident: Incident | None) -> InstanceRecord:
         closed_tickets=tuple(row["closed_tickets"]),
         restarts=tuple(row["restarts"]),
         outs=tuple(row["outs"]),
-        streaks=Streaks(*(read_streak(row["streaks"].get(name, {})) for name in ("c", "d"))),
+        streaks=read_streaks(row["streaks"]),
         incident=incident,
     )
+
+
+def streaks_json(streaks: Streaks) -> Row:
+    """Return the streaks of a life as JSON."""
+    own = {name: streak_json(streak) for name, streak in streaks.own}
+    return {"c": streak_json(streaks.c), "d": streak_json(streaks.d), "own": own}
+
+
+def read_streaks(stored: Mapping[str, Any]) -> Streaks:
+    """Return the streaks of their JSON; those that were never stored are empty."""
+    own = {name: read_streak(streak) for name, streak in stored.get("own", {}).items()}
+    c, d = (read_streak(stored.get(name, {})) for name in ("c", "d"))
+    return Streaks(c, d, tuple(sorted(own.items())))
 
 
 def streak_json(streak: Streak) -> Row:
@@ -133,6 +146,7 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
         "playbook": incident.playbook.value,
         "cause": storable(incident.cause),
         "reason": storable(incident.reason),
+        "would": storable(incident.would),
         "policy_version": policy_version,
         "opened_at": incident.opened_at,
         "ended_at": incident.ended_at,
@@ -157,6 +171,7 @@ def read_incident(row: RowMapping) -> Incident:
         cause=row["cause"],
         reason=row["reason"],
         playbook=Playbook(row["playbook"]),
+        would=row["would"],
         ended_at=row["ended_at"],
     )
 

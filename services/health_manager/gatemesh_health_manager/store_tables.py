@@ -42,6 +42,7 @@ POOLS = Table(
     Column("routing_version", BigInteger),
     Column("paused", Boolean),
     Column("half_life_s", Float),
+    Column("mode", Text),
     *_moment("braked_at", "brake_reset_at"),
     *_text("brake_reason", "brake_reset"),
 )
@@ -83,7 +84,7 @@ INCIDENTS = Table(
     METADATA,
     Column("incident_id", Text, primary_key=True),
     *_text("instance_id", "pool", "condition", "status", "playbook", "cause", "reason"),
-    *_text("policy_version"),
+    *_text("policy_version", "would"),
     *_moment("opened_at", "ended_at"),
     Column("incarnation", Integer),
 )

@@ -20,7 +20,8 @@ from gatemesh_health_manager.facts import (
 )
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
-from gatemesh_health_manager.policy import OwnCondition, Policy
+from gatemesh_health_manager.own_conditions import OwnCondition
+from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.storable import storable
 from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
 

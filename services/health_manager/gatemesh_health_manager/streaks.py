@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gatemesh_health_manager.policy import LONGEST_STREAK
+from gatemesh_health_manager.policy_section import LONGEST_STREAK
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,12 @@ class Streaks:
 
     c: Streak = EMPTY
     d: Streak = EMPTY
+    own: tuple[tuple[str, Streak], ...] = ()
+    """Of own conditions, by name; one that is not there is empty."""
+
+    def of(self, name: str) -> Streak:
+        """Return the streak of an own condition."""
+        return dict(self.own).get(name, EMPTY)
 
 
 NO_STREAKS = Streaks()

@@ -30,6 +30,16 @@ INSTANCES = Gauge(
 BRAKED = Gauge(
     "gatemesh_fleet_brake", "1 while it is on, as the ticking manager sees it.", ["pool"]
 )
+OBSERVED = Gauge(
+    "gatemesh_observe_mode",
+    "1 while its incidents are only told, as the ticking manager sees it.",
+    ["pool"],
+)
+OBSERVED_INCIDENTS = Counter(
+    "gatemesh_observed_incidents_total",
+    "Incidents that ended without anything having been done, by condition; observe mode.",
+    ["pool", "condition"],
+)
 POLICY = Gauge("gatemesh_policy_info", "1 for the version of the rules in force.", ["version"])
 POLICY_INVALID = Gauge(
     "gatemesh_policy_invalid", "1 while the policy file cannot be used and older rules stay."
@@ -68,6 +78,7 @@ def tell_fleet(fleet: Fleet) -> None:
     """Set how many instances of each pool are in which state, and which pools are braked."""
     for pool, known in fleet.pools.items():
         BRAKED.labels(pool).set(known.braked_at is not None)
+        OBSERVED.labels(pool).set(fleet.policy.for_pool(pool).mode == "observe")
         states = Tally(record.state for record in fleet.members(pool))
         for state in InstanceState:
             INSTANCES.labels(pool, state.value).set(states[state])
@@ -77,6 +88,7 @@ def tell_no_fleet() -> None:
     """Show no fleet: another manager ticks, and what was seen here before is no longer so."""
     INSTANCES.clear()
     BRAKED.clear()
+    OBSERVED.clear()
 
 
 def tell_brakes(fleet: Fleet) -> None:
@@ -111,12 +123,15 @@ def _tell_incidents(decision: Decision) -> None:
     record = decision.record
     for incident in decision.incidents:
         INCIDENTS.labels(record.pool, incident.name, incident.status).inc()
+        if incident.would and incident.ended_at is not None:
+            OBSERVED_INCIDENTS.labels(record.pool, incident.name).inc()
         facts = {
             "instance_id": record.instance_id,
             "incident_id": incident.incident_id,
             "condition": incident.name,
             "status": incident.status,
             "reason": incident.reason,
+            "would": incident.would,
         }
         log.warning("incident_changed", extra=facts)
 

@@ -28,7 +28,7 @@ from gatemesh_common.messages import (
 )
 from gatemesh_health_manager.fleet import DEFAULT_POOL
 from gatemesh_health_manager.history import Given, History
-from gatemesh_health_manager.inputs import EVENTS, InputKind, read_fleet, see, tick_one
+from gatemesh_health_manager.inputs import EVENTS, InputKind, measures_of, read_fleet, see, tick_one
 from gatemesh_health_manager.on_verdict import is_about_present_life, tickets_named
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import CommandOrder, Decision, InstanceRecord
@@ -133,6 +133,10 @@ class WhatIf:
     def _feed(self, given: Given, before: Mapping[str, InstanceRecord]) -> None:
         if given.input.kind is InputKind.VERDICTS:
             self._judge(list(self._evidence(given.verdicts, before)))
+        elif given.input.kind is InputKind.TICK:
+            for name, measures in measures_of(given.input.body).items():
+                if name in self._fleet.records:
+                    self._note([tick_one(self._fleet, name, 0, self._now, measures)])
         elif given.input.kind in EVENTS:
             event = given.input.event
             if isinstance(event, ActionRequest):

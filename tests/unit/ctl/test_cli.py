@@ -65,7 +65,13 @@ def test_an_unknown_action_is_told_before_anything_is_asked(
 def test_pools_are_summed_up() -> None:
     """One line each, whatever their size."""
     health = [
-        {"pool": "chat", "state": "healthy", "in_rotation": True, "paused": False},
+        {
+            "pool": "chat",
+            "state": "healthy",
+            "in_rotation": True,
+            "paused": False,
+            "mode": "observe",
+        },
         {"pool": "chat", "state": "suspect", "in_rotation": True, "paused": False},
         {"pool": "chat", "state": "draining", "in_rotation": False, "paused": False},
         {"pool": "code", "state": "healthy", "in_rotation": True, "paused": True},
@@ -78,6 +84,7 @@ def test_pools_are_summed_up() -> None:
         "pool": "chat",
         "instances": 3,
         "in_rotation": 2,
+        "mode": "observe",
         "paused": False,
         "states": "1 draining, 1 healthy, 1 suspect",
         **unbraked,

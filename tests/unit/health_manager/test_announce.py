@@ -10,7 +10,7 @@ from gatemesh_common.messages import (
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
-from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.policy import Policy, parse_policy
 
 from .samples import NOW, hard, record, seen, verdict
 
@@ -55,3 +55,13 @@ def test_nothing_to_tell() -> None:
     pool = fleet()
     decision = pool.apply("a", seen(instance_id="a"), NOW)
     assert announcements(pool, [decision], "p1", NOW) == []
+
+
+def test_what_would_be_done_is_told() -> None:
+    """Who is notified of incidents learns that nothing was done."""
+    pool = fleet()
+    pool.policy = parse_policy('[defaults]\nmode = "observe"\n')
+    decision = pool.apply("a", hard(instance_id="a"), NOW)
+    *_, event = [message for message, _ in announcements(pool, [decision], "p1", NOW)]
+    assert isinstance(event, IncidentChanged)
+    assert (event.status, event.would) == ("held", "eject, confirm, restart")

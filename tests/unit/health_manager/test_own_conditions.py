@@ -1,5 +1,6 @@
 """Conditions that the rules define: what counts, what they do, how they are told."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,18 @@ from gatemesh_health_manager.conditions import broken_own, counts_for
 from gatemesh_health_manager.facts import NO_FACTS, Facts
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.on_verdict import on_verdict
-from gatemesh_health_manager.policy import OwnCondition, Policy, PoolPolicy, parse_policy
+from gatemesh_health_manager.own_conditions import OwnCondition, kind_of
+from gatemesh_health_manager.policy import Policy, PolicyError, PoolPolicy, parse_policy
 from gatemesh_health_manager.record import Condition, Decision, Playbook
-from gatemesh_health_manager.store_rows import incident_row, read_incident
+from gatemesh_health_manager.store_rows import (
+    incident_row,
+    instance_row,
+    read_incident,
+    read_instance,
+)
+from gatemesh_health_manager.streaks import NO_STREAKS
 
-from .samples import case, record, verdict
+from .samples import NOW, at, case, in_pool, record, verdict
 
 PATIENT = """
 [[defaults.own_conditions]]
@@ -49,6 +57,11 @@ def decided(facts: Facts, policy: PoolPolicy, given: Verdict | None = None) -> D
 def known(failures: int, prompts: int, tenants: int = 1) -> Facts:
     """Return what is known of the own condition."""
     return Facts(own=(("odd_words", Facts(failures, prompts, tenants)),))
+
+
+def is_broken(facts: Facts, policy: PoolPolicy) -> bool:
+    """Tell whether a failure of a plugged-in gate breaks an own condition."""
+    return broken_own(verdict(CheckLevel.PLUGIN), NOW, facts, NO_STREAKS, policy) is not None
 
 
 @pytest.mark.parametrize(
@@ -84,14 +97,14 @@ def test_what_counts(rule: OwnCondition, given: Verdict, counts: bool) -> None: 
 )
 def test_when_it_is_broken(facts: Facts, broken: bool) -> None:  # noqa: FBT001
     """More failures than tolerated, of enough prompts."""
-    assert (broken_own(verdict(CheckLevel.PLUGIN), facts, rules()) is not None) is broken
+    assert is_broken(facts, rules()) is broken
 
 
 def test_tenants_may_have_to_be_several() -> None:
     """One tenant's odd taste takes nothing out."""
     policy = PoolPolicy(own_conditions=(own(min_tenants=2),))
-    assert broken_own(verdict(CheckLevel.PLUGIN), known(9, 9, 1), policy) is None
-    assert broken_own(verdict(CheckLevel.PLUGIN), known(1, 1, 2), policy) is not None
+    assert not is_broken(known(9, 9, 1), policy)
+    assert is_broken(known(1, 1, 2), policy)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +160,162 @@ def test_an_incident_is_stored_by_its_name() -> None:
     assert row["condition"] == "odd_words"
     again: Any = row
     assert read_incident(again) == incident
+
+
+ROW = """
+[[defaults.own_conditions]]
+name = "odd_row"
+kind = "consecutive"
+levels = ["L4"]
+reasons = ["answers_differ"]
+consecutive = 2
+min_prompts = 2
+"""
+
+
+def in_a_row(*outcomes: tuple[str, str, str]) -> Decision:
+    """Return the last decision after verdicts of the shadow, each with prompt and reason."""
+    about, policy = record(), parse_policy(ROW).defaults
+    policy = policy.model_copy(update=quiet())
+    for number, (outcome, prompt, reason) in enumerate(outcomes, start=1):
+        one = case(about, policy=policy, after_s=number)
+        given = verdict(
+            CheckLevel.L4,
+            timestamp=at(number),
+            outcome=outcome,
+            prompt_fingerprint=prompt,
+            reason=reason,
+        )
+        on_verdict(one, given, NO_FACTS)
+        about = one.decision().record
+    return one.decision()
+
+
+def quiet() -> dict[str, Any]:
+    """Return what keeps condition C out of the way."""
+    return {"condition_c": in_pool(condition_c={"enabled": False}).condition_c}
+
+
+A, B, OTHER = (
+    ("failed", "p1", "answers_differ"),
+    ("failed", "p2", "answers_differ"),
+    ("failed", "p2", "facts_differ"),
+)
+PASS = ("passed", "p3", "clean")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "broken"),
+    [
+        pytest.param((A, B), True, id="in-a-row"),
+        pytest.param((A, A), False, id="one-prompt"),
+        pytest.param((A, PASS, B), False, id="a-pass-between"),
+        pytest.param((A, OTHER, B), True, id="another-reason-ends-no-row"),
+        pytest.param((A, OTHER), False, id="another-reason-does-not-count"),
+    ],
+)
+def test_failures_in_a_row(outcomes: Any, broken: bool) -> None:  # noqa: FBT001
+    """Only a pass of the same gates ends a row."""
+    decision = in_a_row(*outcomes)
+    assert bool(decision.incidents) is broken
+    if broken:
+        [incident] = decision.incidents
+        assert incident.name == "odd_row"
+        assert incident.cause.startswith("2 failures in a row of 2 prompts, last: ")
+
+
+def test_a_row_is_stored_with_the_instance() -> None:
+    """Neither a restart of the manager nor another batch begins it anew."""
+    about = in_a_row(A).record
+    assert about.streaks.of("odd_row").length == 1
+    row: Any = instance_row(about)
+    assert read_instance(row, None) == about
+
+
+def test_a_pass_ends_what_a_held_row_has_against_the_instance() -> None:
+    """As it does for condition C."""
+    policy = parse_policy(ROW + '[defaults]\nmode = "observe"\n').defaults
+    about = in_a_row(A, B).record
+    held = replace(about, state=InstanceState.HEALTHY, weight=1.0, wanted=None, flight=None)
+    incident = held.incident
+    assert incident is not None
+    held = replace(held, incident=replace(incident, status="held"))
+    one = case(held, policy=policy, after_s=9)
+    on_verdict(one, verdict(CheckLevel.L4, outcome="passed", timestamp=at(9)), NO_FACTS)
+    assert [each.status for each in one.decision().incidents] == ["resolved"]
+
+
+KIND = '[[defaults.own_conditions]]\nname = "mine"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param(
+            'kind = "sum"', "line 1: defaults.own_conditions.0: kind: must be one of", id="kind"
+        ),
+        pytest.param(
+            'kind = "rate"\nof = "server_errors"\nmore_than = 0.1\nwindow = 3',
+            "line 6: defaults.own_conditions.0.window: Extra",
+            id="key-of-a-kind",
+        ),
+        pytest.param(
+            'kind = "rate"\nof = "speed"', "line 4: defaults.own_conditions.0.of", id="of-what"
+        ),
+        pytest.param(
+            'kind = "rate"\nof = "server_errors"',
+            "line 1: defaults.own_conditions.0: Value error, more_than: needs a share",
+            id="no-limit",
+        ),
+        pytest.param(
+            'kind = "rate"\nof = "tokens_per_s"\nmore_than = 0.5',
+            "line 1: defaults.own_conditions.0: Value error, times_pool: a speed",
+            id="share-of-a-speed",
+        ),
+        pytest.param(
+            'kind = "rate"\nof = "unguarded"\nmore_than = 0.5\nlevels = ["L1"]',
+            "line 1: defaults.own_conditions.0: Value error, levels: say which",
+            id="idle-levels",
+        ),
+        pytest.param(
+            'kind = "consecutive"\nlevels = ["L1", "L4"]\nconsecutive = 2',
+            "line 4: defaults.own_conditions.0.levels: Value error, passes of L1 are not told",
+            id="gate-without-passes",
+        ),
+        pytest.param(
+            'kind = "consecutive"\nlevels = ["L4"]\nconsecutive = 11',
+            "line 5: defaults.own_conditions.0.consecutive",
+            id="a-row-longer-than-what-is-kept",
+        ),
+        pytest.param(
+            'kind = "slo_burn"\nfast_s = 600\nslow_s = 600',
+            "line 1: defaults.own_conditions.0: Value error, slow_s: must be longer",
+            id="windows",
+        ),
+        pytest.param(
+            'kind = "slo_burn"\nobjective = 0.9\nburn_more_than = 10',
+            "line 1: defaults.own_conditions.0: Value error, burn_more_than: can never",
+            id="impossible-burn",
+        ),
+        pytest.param(
+            'kind = "slo_burn"\nbad = ["server_errors"]\nreasons = ["empty"]',
+            "line 1: defaults.own_conditions.0: Value error, levels: say which",
+            id="idle-reasons",
+        ),
+    ],
+)
+def test_faults_name_line_and_key(text: str, told: str) -> None:
+    """Whoever made one finds it."""
+    with pytest.raises(PolicyError) as raised:
+        parse_policy(KIND + text)
+    assert told in str(raised.value)
+
+
+def test_a_condition_without_a_kind_counts() -> None:
+    """As all did before there were kinds."""
+    [rule] = parse_policy(KIND + 'levels = ["L1"]').defaults.own_conditions
+    assert isinstance(rule, OwnCondition)
+    assert (kind_of(rule), rule.kind) == ("count", "count")
 
 
 def test_histories_with_own_conditions_replay() -> None:

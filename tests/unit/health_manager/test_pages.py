@@ -7,7 +7,13 @@ import pytest
 
 from gatemesh_common.messages import InstanceState
 from gatemesh_health_manager.migrate import find_migrations
-from gatemesh_health_manager.policy import OwnCondition, PoolPolicy
+from gatemesh_health_manager.own_conditions import (
+    BurnCondition,
+    ConsecutiveCondition,
+    OwnCondition,
+    RateCondition,
+)
+from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.states import Trigger
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -17,6 +23,8 @@ KEYS = [
     for section, kind in SECTIONS.items()
     for key in getattr(kind, "model_fields", {})
 ]
+OWN_KINDS = (OwnCondition, ConsecutiveCondition, RateCondition, BurnCondition)
+OWN_KEYS = {key for kind in OWN_KINDS for key in kind.model_fields}
 VIEWS = sorted(
     name
     for step in (find_migrations(None) / "versions").glob("*.py")
@@ -30,7 +38,7 @@ def test_every_rule_is_described(key: str) -> None:
     assert f"`{key}`" in (DOCS / "policy.md").read_text()
 
 
-@pytest.mark.parametrize("key", OwnCondition.model_fields)
+@pytest.mark.parametrize("key", sorted(OWN_KEYS))
 def test_every_key_of_own_conditions_is_described(key: str) -> None:
     """In the table of their section."""
     section = (

@@ -92,6 +92,8 @@ def test_an_incident_is_read_as_it_was_written() -> None:
     """Every field comes back."""
     row = incident_row(incident(), record(), "p1")
     assert read_incident(as_row(row)) == incident()
+    told = incident(status="held", would="drain, restart")
+    assert read_incident(as_row(incident_row(told, record(), "p1"))) == told
     assert (row["instance_id"], row["policy_version"]) == ("engine-0", "p1")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatemesh_health_manager.policy import LONGEST_STREAK
+from gatemesh_health_manager.policy_section import LONGEST_STREAK
 from gatemesh_health_manager.streaks import EMPTY, Streak
 
 from .samples import NOW, at

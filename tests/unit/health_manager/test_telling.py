@@ -6,7 +6,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
-from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.policy import Policy, parse_policy
+from gatemesh_health_manager.record import Tick
 from gatemesh_health_manager.telling import (
     tell_brakes,
     tell_decisions,
@@ -106,3 +107,20 @@ def test_only_the_rules_in_force_are_shown() -> None:
     assert value("gatemesh_policy_invalid") == 1
     tell_policy_fault(None)
     assert value("gatemesh_policy_invalid") == 0
+
+
+def test_observe_mode_is_shown() -> None:
+    """Nobody takes the silence of an observed pool for health."""
+    observe = parse_policy('[defaults]\nmode = "observe"\n')
+    pool = Fleet(observe, [PoolRecord("default")], [record()])
+    tell_fleet(pool)
+    assert value("gatemesh_observe_mode", pool="default") == 1
+    labels = {"pool": "default", "condition": "B"}
+    before = value("gatemesh_observed_incidents_total", **labels)
+    tell_decisions([pool.apply("engine-0", hard(), NOW)])
+    assert value("gatemesh_observed_incidents_total", **labels) == before
+    pool.policy = Policy()
+    tell_decisions([pool.apply("engine-0", Tick("t"), NOW)])
+    assert value("gatemesh_observed_incidents_total", **labels) - before == 1
+    tell_fleet(pool)
+    assert value("gatemesh_observe_mode", pool="default") == 0
