@@ -34,6 +34,7 @@ from gatemesh_common.words import (
     InstanceState,
     Outcome,
     ReportOutcome,
+    RequestedAction,
     Share,
     StepName,
     UtcDatetime,
@@ -77,6 +78,7 @@ __all__ = [
     "ReplaceInstance",
     "ReportOutcome",
     "RequestRejected",
+    "RequestedAction",
     "RestartInstance",
     "RoutedInstance",
     "RoutingApplied",
@@ -157,19 +159,9 @@ class ActionRequest(HandmadeMessage):
 
     exchange = CONTROL
     routing_key = "request.v1"
+    names_sender = True
 
-    action: Literal[
-        "drain",
-        "eject",
-        "restart",
-        "repair",
-        "replace",
-        "release",
-        "quarantine",
-        "pause",
-        "resume",
-        "reset_brake",
-    ]
+    action: RequestedAction
     pool: Identifier = "default"
     instance_id: Identifier | None = None
     requested_by: Identifier

@@ -73,6 +73,21 @@ class Action(StrEnum):
     REPLACE = "replace"
 
 
+RequestedAction = Literal[
+    "drain",
+    "eject",
+    "restart",
+    "repair",
+    "replace",
+    "release",
+    "quarantine",
+    "pause",
+    "resume",
+    "reset_brake",
+]
+"""What an operator may ask the manager for."""
+
+
 class Attribution(StrEnum):
     """Whose fault a failure is, as far as a second instance could tell."""
 

@@ -76,6 +76,10 @@ REFUSED_COLUMNS = (
     *("at", "instance_id", "pool", "action", "fence", "reason", "detail", "ends_command"),
     *("command_id",),
 )
+REQUEST_COLUMNS = (
+    *("requested_at", "action", "pool", "instance_id", "requested_by", "user_id", "outcome"),
+    *("dry_run", "why"),
+)
 TIMELINE_COLUMNS = ("at", "instance_id", "incarnation", "kind", "what", "detail")
 LETTER_COLUMNS = ("message_id", "type", "queue", "reason", "timestamp")
 POOL_COLUMNS = ("pool", "instances", "in_rotation", "paused", "braked", "states")
@@ -225,6 +229,20 @@ def refused(*, instance: OfInstance = None, limit: Limit = 20, json_form: JsonFo
     with Store(addresses().database()) as store:
         rows = store.newest(views.REFUSED, limit, instance_id=instance)
     print_rows(console(), rows, REFUSED_COLUMNS, json_form=json_form)
+
+
+@application.command()
+def requests(
+    *,
+    instance: OfInstance = None,
+    pool: OfPool = None,
+    limit: Limit = 20,
+    json_form: JsonForm = False,
+) -> None:
+    """Show the newest requests of operators: who asked, and whether it was followed."""
+    with Store(addresses().database()) as store:
+        rows = store.newest(views.REQUESTS, limit, instance_id=instance, pool=pool)
+    print_rows(console(), rows, REQUEST_COLUMNS, json_form=json_form)
 
 
 @keys.command(name="new")

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gatemesh_common.messages import ActionRequest, InstanceState
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.assess import Event, assess
 from gatemesh_health_manager.facts import NO_FACTS, Facts
 from gatemesh_health_manager.fleet_brake import accused_lately
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts
+from gatemesh_health_manager.roles import why_not_allowed
 
 
 @dataclass(frozen=True)
@@ -158,9 +160,15 @@ class Fleet:
             self._facts.clear()
         return decision
 
-    def answer(self, request: ActionRequest, now: datetime) -> tuple[str, list[Decision]]:
+    def answer(self, request: Asked, now: datetime) -> tuple[str, list[Decision]]:
         """Follow or refuse an operator's request; return why not, and what was decided."""
         name = request.instance_id
+        known = self.records.get(name) if name else None
+        # An instance is where it is known to be, whatever pool the request names.
+        pool = known.pool if known else request.pool
+        refusal = why_not_allowed(self.policy.roles, self.policy.operators, request, pool)
+        if refusal is not None:
+            return refusal, []
         if name is None:
             return self._answer_about_pool(request, now)
         if name not in self.records:
@@ -168,9 +176,7 @@ class Fleet:
         decision = self.apply(name, request, now)
         return decision.refusal or "", [decision]
 
-    def _answer_about_pool(
-        self, request: ActionRequest, now: datetime
-    ) -> tuple[str, list[Decision]]:
+    def _answer_about_pool(self, request: Asked, now: datetime) -> tuple[str, list[Decision]]:
         if request.pool not in self.pools:
             return "no instance of this pool has been heard of", []
         if request.action != "reset_brake":
@@ -188,12 +194,12 @@ class Fleet:
         self.pools[request.pool] = replace(known, paused=request.action == "pause")
         self._facts.clear()
 
-    def reset_brake(self, request: ActionRequest, now: datetime) -> bool:
+    def reset_brake(self, request: Asked, now: datetime) -> bool:
         """Take the fleet brake off a pool; False when it is not on."""
         known = self.pools[request.pool]
         if known.braked_at is None:
             return False
-        said = f"{request.backlog} by {request.requested_by}"
+        said = f"{request.backlog} by {request.asker}"
         self.pools[request.pool] = replace(
             known, braked_at=None, brake_reset_at=now, brake_reset=said
         )

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, derived_id
+from gatemesh_common.messages import CommandReport, InstanceObserved, derived_id
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, Tick
@@ -17,7 +18,7 @@ from gatemesh_health_manager.storable import Row, storable
 POOLS = TypeAdapter(tuple[PoolRecord, ...])
 RECORDS = TypeAdapter(tuple[InstanceRecord, ...])
 
-Event = CommandReport | InstanceObserved | ActionRequest
+Event = CommandReport | InstanceObserved | Asked
 
 
 class InputKind(StrEnum):
@@ -42,7 +43,7 @@ class InputKind(StrEnum):
 EVENTS: Mapping[InputKind, type[Event]] = {
     InputKind.REPORT: CommandReport,
     InputKind.OBSERVATION: InstanceObserved,
-    InputKind.REQUEST: ActionRequest,
+    InputKind.REQUEST: Asked,
 }
 
 

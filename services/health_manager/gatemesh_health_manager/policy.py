@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.messages import CheckLevel, Reason
+from gatemesh_common.messages import CheckLevel, Identifier, Reason
+from gatemesh_health_manager.roles import Role, role_faults
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Points = Annotated[float, Field(ge=0, le=100)]
@@ -323,12 +324,16 @@ class PoolPolicy(Section):
 
 
 class Policy(Section):
-    """The rules of every pool: the defaults, and what single pools change."""
+    """The rules of every pool, the defaults and what single pools change; and who may ask."""
 
-    SECTIONS: ClassVar[tuple[str, ...]] = ("defaults", "pools")
+    SECTIONS: ClassVar[tuple[str, ...]] = ("defaults", "pools", "roles", "operators")
 
     defaults: PoolPolicy = PoolPolicy()
     pools: dict[str, PoolPolicy] = Field(default_factory=dict)
+    roles: dict[Identifier, Role] = Field(default_factory=dict)
+    """What the holders of each role may ask for."""
+    operators: dict[Identifier, frozenset[str]] | None = None
+    """Roles by the broker's user; absent, whoever may publish may ask for everything."""
 
     @property
     def version(self) -> str:
@@ -384,9 +389,13 @@ def parse_policy(text: str, name: str = "policy.toml") -> Policy:
     if isinstance(defaults, dict) and isinstance(pools, dict):
         data["pools"] = {pool: _merged(defaults, own) for pool, own in pools.items()}
     try:
-        return Policy.model_validate(data)
+        policy = Policy.model_validate(data)
     except ValidationError as error:
         raise PolicyError(_explained(name, text, error)) from None
+    faults = list(role_faults(policy.roles, policy.operators))
+    if faults:
+        raise PolicyError("\n".join(_told(name, text, place, what) for place, what in faults))
+    return policy
 
 
 def _merged(base: Mapping[str, Any], own: object) -> object:
@@ -412,10 +421,11 @@ def _sorted(value: Any) -> Any:
 def _explained(name: str, text: str, error: ValidationError) -> str:
     """Name each faulty key, the line where it stands and what it must be."""
     faults = error.errors(include_url=False, include_context=False)
-    return "\n".join(
-        f"{name}{_line_of(text, fault['loc'])}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-        for fault in faults
-    )
+    return "\n".join(_told(name, text, fault["loc"], fault["msg"]) for fault in faults)
+
+
+def _told(name: str, text: str, place: tuple[int | str, ...], what: str) -> str:
+    return f"{name}{_line_of(text, place)}: {'.'.join(map(str, place))}: {what}"
 
 
 def _line_of(text: str, location: tuple[int | str, ...]) -> str:

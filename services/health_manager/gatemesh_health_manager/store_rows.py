@@ -9,7 +9,6 @@ from sqlalchemy import RowMapping
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CommandReport,
     InstanceState,
     Message,
@@ -19,6 +18,7 @@ from gatemesh_common.messages import (
     TelemetryWindow,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.facts import evidence_time, prompt_key
 from gatemesh_health_manager.record import (
     CommandEnd,
@@ -332,7 +332,7 @@ def telemetry_row(window: TelemetryWindow) -> Row:
     }
 
 
-def request_row(request: ActionRequest, refusal: str, now: datetime, note: str = "") -> Row:
+def request_row(request: Asked, refusal: str, now: datetime, note: str = "") -> Row:
     """Return the row of an operator's request; an empty refusal means that it was followed.
 
     The note says more of one that was.
@@ -340,6 +340,7 @@ def request_row(request: ActionRequest, refusal: str, now: datetime, note: str =
     names = ("message_id", "action", "pool", "instance_id")
     return _fields(request, *names) | {
         "requested_by": storable(request.requested_by),
+        "user_id": storable(request.proven_user),
         "reason": storable(request.reason),
         "requested_at": request.timestamp,
         "outcome": "refused" if refusal else "accepted",

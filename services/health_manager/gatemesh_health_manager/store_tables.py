@@ -145,6 +145,7 @@ REQUESTS = Table(
     METADATA,
     Column("message_id", Text, primary_key=True),
     *_text("action", "pool", "instance_id", "requested_by", "reason", "outcome", "why"),
+    *_text("user_id"),
     *_moment("requested_at", "decided_at"),
     Column("dry_run", Boolean),
 )

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from gatemesh_common.messages import ActionRequest
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.record import Decision
 
 
-def try_out(fleet: Fleet, request: ActionRequest, now: datetime) -> tuple[str, str]:
+def try_out(fleet: Fleet, request: Asked, now: datetime) -> tuple[str, str]:
     """Return why a request would be refused, and what it would do; the fleet stays as it is."""
     copy = Fleet(fleet.policy, fleet.pools.values(), fleet.records.values())
     refusal, decisions = copy.answer(request, now)
     return refusal, "" if refusal else described(copy, request, decisions)
 
 
-def described(fleet: Fleet, request: ActionRequest, decisions: Sequence[Decision]) -> str:
+def described(fleet: Fleet, request: Asked, decisions: Sequence[Decision]) -> str:
     """Say what decisions change: states, the first command of each, and what is left to serve."""
     steps = [part for decision in decisions for part in _parts(decision)]
     if request.instance_id is None and request.action != "reset_brake":

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -26,6 +25,7 @@ from gatemesh_common.messages import (
     Verdict,
     derived_id,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet import DEFAULT_POOL
 from gatemesh_health_manager.history import Given, History
 from gatemesh_health_manager.inputs import EVENTS, InputKind, read_fleet, see, tick_one
@@ -135,7 +135,7 @@ class WhatIf:
             self._judge(list(self._evidence(given.verdicts, before)))
         elif given.input.kind in EVENTS:
             event = given.input.event
-            if isinstance(event, ActionRequest):
+            if isinstance(event, Asked):
                 self._note(self._fleet.answer(event, self._now)[1])
             elif isinstance(event, InstanceObserved):
                 self._observe(event, before)

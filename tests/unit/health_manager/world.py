@@ -8,7 +8,6 @@ from typing import Any
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -17,6 +16,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.facts import (
     Copies,
     CopyKey,
@@ -223,7 +223,7 @@ class World:
 
     def reset_brake(self, backlog: str) -> bool:
         """Have a person take the fleet brake off; False when it is not on."""
-        request = ActionRequest.model_validate(
+        request = Asked.model_validate(
             {
                 "timestamp": self.now,
                 "requested_by": "alice",
