@@ -71,6 +71,7 @@ class Action(StrEnum):
     READMIT = "readmit"
     REPAIR = "repair"
     REPLACE = "replace"
+    ROLL_BACK = "roll_back"
 
 
 RequestedAction = Literal[
@@ -84,6 +85,8 @@ RequestedAction = Literal[
     "pause",
     "resume",
     "reset_brake",
+    "set_weight",
+    "roll_back",
 ]
 """What an operator may ask the manager for."""
 
@@ -122,4 +125,5 @@ StepName = Literal[
     "pulled",
     "verified",
     "scanned",
+    "rolled_back",
 ]

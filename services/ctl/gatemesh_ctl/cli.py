@@ -25,6 +25,7 @@ from gatemesh_ctl.asking import (
     build_request,
     check_action,
     check_backlog,
+    check_weight,
     pool_of_instance,
     pool_to_hold,
     send_request,
@@ -58,7 +59,8 @@ OfPool = Annotated[str | None, typer.Option("--pool", help="Only of this pool.")
 
 HEALTH_COLUMNS = (
     *("instance_id", "pool", "state", "in_rotation", "score", "incarnation", "running"),
-    *("condition", "incident_status", "command_in_flight", "recent_restarts", "state_since"),
+    *("condition", "incident_status", "command_in_flight", "recent_restarts", "weight"),
+    *("weight_ceiling", "state_since"),
 )
 INCIDENT_COLUMNS = (
     *("incident_id", "instance_id", "incarnation", "condition", "status", "playbook"),
@@ -274,6 +276,12 @@ def request(
     backlog: Annotated[
         str | None, typer.Option(help="With reset_brake: skip or replay what it held.")
     ] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="With set_weight: the most it gets, 0 to 1; 1 lifts it.")
+    ] = None,
+    model_version: Annotated[
+        str | None, typer.Option(help="With roll_back of a pool: the version to leave.")
+    ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
     by: Annotated[str | None, typer.Option(help="Who asks; the login name without it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end.")] = False,
@@ -286,6 +294,7 @@ def request(
     """Ask the manager for an action, and print the id of the request."""
     check_action(action, instance)
     check_backlog(action, backlog)
+    check_weight(action, weight)
     found = addresses()
     with Store(found.database()) as store:
         known_pool = pool_for(store, action, instance, pool)
@@ -294,6 +303,8 @@ def request(
             by=by or me(),
             reason=reason,
             backlog=backlog,
+            weight=weight,
+            model_version=model_version,
             dry_run=dry_run,
         )
         asyncio.run(send_request(found.broker(), message))

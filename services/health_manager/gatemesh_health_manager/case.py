@@ -206,7 +206,7 @@ class Case:
 
     def why_not_out(self) -> str | None:
         """Return what forbids taking this instance out of rotation now; None when it may go."""
-        if not self.record.serving:
+        if not self.record.has_traffic:
             return None
         budget = self.policy.ejection
         left, out = self.pool.serving - 1, self.pool.total - self.pool.serving + 1
@@ -219,8 +219,16 @@ class Case:
         return None
 
     def restart(self) -> None:
-        """Want the target life restarted, within the budget; past it, give up."""
-        self._start_anew(Action.RESTART)
+        """Want the target life restarted, within the budget; past it, give up.
+
+        Where its model version is to be rolled back, that comes first, once, on a fresh budget:
+        what the new version has used up is not held against the former one.
+        """
+        if self.is_to_be_rolled_back():
+            self.change(rolled_back_at=self.now, restarts=(), outs=())
+            self._start_anew(Action.ROLL_BACK)
+        else:
+            self._start_anew(Action.RESTART)
 
     def replace(self) -> None:
         """Want it started from weights pulled anew, within the same budget."""
@@ -311,6 +319,8 @@ class Case:
         asked = incident is not None and incident.condition is Condition.OPERATOR
         if asked or action not in ENDS_OR_CHANGES_A_LIFE:
             return True
+        if incident is not None and incident.condition is Condition.ROLL_BACK:
+            return not self.pool.paused
         # The fleet brake spares lives: what has stopped is started again, or the pool would shrink.
         return not self.pool.paused and not (self.braked and self.record.running)
 
@@ -426,6 +436,19 @@ class Case:
         self.set_incident("open", reason)
         self.move(Trigger.DISTRUSTED)
         self.replace()
+
+    def roll_back(self) -> None:
+        """Have the present life end, and the model version before it started."""
+        self.change(target_life=self.record.life_id)
+        self.move(Trigger.ROLLED_BACK)
+        self.restart()
+
+    def is_to_be_rolled_back(self) -> bool:
+        """True where the open incident is about the model version, and nothing was tried yet."""
+        incident, at = self.record.incident, self.record.rolled_back_at
+        return (
+            incident is not None and incident.rolls_back and (at is None or at < incident.opened_at)
+        )
 
     def restart_from(self, trigger: Trigger, condition: Condition, reason: str) -> None:
         """Restart the present life for a cause of its own; the open incident goes on."""

@@ -8,6 +8,7 @@ from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.on_verdict import act_or_hold
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.record import Condition, Playbook
+from gatemesh_health_manager.rolling_back import LEFT_ALONE, begin_rolling_back
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
 S = InstanceState
@@ -93,9 +94,32 @@ def revive(case: Case, request: Asked) -> None:
     case.restart()
 
 
+def on_set_weight(case: Case, request: Asked) -> None:
+    """Keep its weight below a ceiling until that is lifted; none at all only as the budget lets."""
+    if request.weight == 0:
+        case.refusal = case.why_not_out()
+    if case.refusal is None:
+        case.change(weight_ceiling=None if request.weight == 1 else request.weight)
+
+
+def on_roll_back(case: Case, request: Asked) -> None:
+    """Roll back what it runs; of a whole pool one after the other, as there is room."""
+    state, whole_pool = case.record.state, request.instance_id is None
+    # Who is quarantined is released by name only.
+    if state in LEFT_ALONE and (whole_pool or state is not S.QUARANTINED):
+        case.refusal = f"not possible while it is {state}"
+    elif not whole_pool:
+        case.refusal = case.why_not_out()
+    if case.refusal is None:
+        take_over(case, request, Playbook.ROLL_BACK)
+        begin_rolling_back(case)
+
+
 def on_brake_reset(case: Case, request: Asked) -> None:
     """Act on what the fleet brake has held, within the budget, or have it count for nothing."""
     incident = case.record.incident
+    if incident is not None and incident.rolls_back:
+        return
     if request.backlog == "replay":
         if incident is not None and incident.status == "held":
             act_or_hold(case)
@@ -116,7 +140,7 @@ def skipped_by(request: Asked) -> str:
 def is_spared(case: Case) -> bool:
     """True for an instance whose life the fleet brake has kept from being ended."""
     record, incident = case.record, case.record.incident
-    asked = incident is not None and incident.condition is Condition.OPERATOR
+    asked = incident is not None and incident.is_wanted
     waits = record.wanted in ENDS_OR_CHANGES_A_LIFE and record.running
     return waits and not asked and (record.state, Trigger.SPARED) in TRANSITIONS
 
@@ -148,4 +172,6 @@ REQUESTS: dict[str, Callable[[Case, Asked], None]] = {
     "quarantine": on_quarantine,
     "release": on_release,
     "reset_brake": on_brake_reset,
+    "set_weight": on_set_weight,
+    "roll_back": on_roll_back,
 }

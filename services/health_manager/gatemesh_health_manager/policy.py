@@ -28,7 +28,7 @@ DEFAULT_POINTS: dict[CheckLevel, float] = {
 }
 
 
-TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own"})
+TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own", "roll_back"})
 """Words by which incidents are named that no own condition has opened."""
 LONGEST_STREAK = 10
 """Longest streak that a rule may ask for; what is stored of one is bounded by it."""
@@ -175,6 +175,10 @@ class FleetBrake(Section):
     window_s: Seconds = 300.0
     min_accused: int = Field(default=3, ge=1, le=10_000)
     """Fewer never make it fall: two accusations in a small pool may well be two faults."""
+    roll_back: Literal["off", "offer", "act"] = "offer"
+    """What to do where most of the accused run a new model version: nothing, say so, or do it."""
+    roll_back_within_s: float = Field(default=86_400.0, gt=0, le=2_592_000)
+    """How long a model version counts as new."""
 
 
 class DrainPolicy(Section):
@@ -215,6 +219,13 @@ class ReplacePolicy(Section):
     """How weights are pulled anew; the start itself is bounded as a restart is."""
 
     pull_timeout_s: Seconds = 1800.0
+
+
+class RollBackPolicy(Section):
+    """How a model version is rolled back; the start itself is bounded as a restart is."""
+
+    timeout_s: Seconds = 600.0
+    """Longest time for the switch to the former version."""
 
 
 class ProbePolicy(Section):
@@ -306,6 +317,7 @@ class PoolPolicy(Section):
     restart: RestartPolicy = RestartPolicy()
     repair: RepairPolicy = RepairPolicy()
     replace: ReplacePolicy = ReplacePolicy()
+    roll_back: RollBackPolicy = RollBackPolicy()
     probation: ProbationPolicy = ProbationPolicy()
     flap: FlapDamping = FlapDamping()
     slow_start: SlowStart = SlowStart()

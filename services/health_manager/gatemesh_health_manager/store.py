@@ -49,6 +49,7 @@ from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_rows import (
+    note_of,
     refused_row,
     rejected_row,
     report_row,
@@ -338,8 +339,7 @@ class Work:
         self.keep(InputKind.REQUEST, message_body(request))
         refusal, decisions = self.fleet.answer(request, self._now)
         self.decisions.extend(decisions)
-        note = f"backlog: {request.backlog}" if request.backlog else ""
-        row = request_row(request, refusal, self._now, note)
+        row = request_row(request, refusal, self._now, note_of(request, decisions))
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
 
     async def tick(self) -> None:

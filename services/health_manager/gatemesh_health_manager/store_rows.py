@@ -1,6 +1,6 @@
 """Rows and records: how what the manager knows is written down, and read again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +24,7 @@ from gatemesh_health_manager.record import (
     CommandEnd,
     CommandOrder,
     Condition,
+    Decision,
     Flight,
     Incident,
     InstanceRecord,
@@ -59,6 +60,10 @@ SAME_NAME = (
     "probe_from",
     "shift_until",
     "weight",
+    "weight_ceiling",
+    "former_version",
+    "version_since",
+    "rolled_back_at",
 )
 """Fields of an instance that are stored as they are."""
 
@@ -348,6 +353,18 @@ def request_row(request: Asked, refusal: str, now: datetime, note: str = "") -> 
         "decided_at": now,
         "dry_run": False,
     }
+
+
+def note_of(request: Asked, decisions: Sequence[Decision]) -> str:
+    """Return what the history says of a request that was followed, beyond its fields."""
+    if request.backlog:
+        return f"backlog: {request.backlog}"
+    if request.weight is not None:
+        return "no ceiling" if request.weight == 1 else f"weight at most {request.weight:g}"
+    if request.action == "roll_back":
+        begun = [one.record for one in decisions if one.refusal is None]
+        return "; ".join(f"{one.instance_id} ({one.model_version})" for one in begun)
+    return ""
 
 
 def _fields(message: Message, *names: str) -> Row:

@@ -38,7 +38,7 @@ from gatemesh_health_manager.states import UNATTENDED, IllegalTransitionError
 from gatemesh_health_manager.usual import Ledger, Stopwatch, Usual
 
 TICK = timedelta(seconds=1)
-STARTS = frozenset({Action.RESTART, Action.REPLACE})
+STARTS = frozenset({Action.RESTART, Action.REPLACE, Action.ROLL_BACK})
 
 
 class Due(NamedTuple):

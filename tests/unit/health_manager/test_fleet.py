@@ -137,3 +137,16 @@ def test_a_pool_is_paused_by_those_who_may() -> None:
         pools.answer(asked("pause", instance_id=None, pool="chat", proven_user="bob"), NOW)[0] == ""
     )
     assert pools.pools["chat"].paused
+
+
+def test_what_gets_no_traffic_is_not_in_rotation() -> None:
+    """An operator's ceiling of 0 takes from the ejection budget what a drain would take."""
+    pool = fleet("a", "b")
+    assert pool.answer(asked("set_weight", instance_id="a", weight=0), NOW)[0] == ""
+    assert pool.facts_of("default").serving == 1
+    refusal = pool.answer(asked("set_weight", instance_id="b", weight=0), NOW)[0]
+    assert "min_in_rotation is 1" in refusal
+    pool.apply("b", hard(instance_id="b"), NOW)
+    held = pool.records["b"].incident
+    assert held is not None
+    assert held.status == "held"
