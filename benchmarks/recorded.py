@@ -8,7 +8,6 @@ from typing import Any
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -17,6 +16,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.history import Given, History
 from gatemesh_health_manager.inputs import (
@@ -70,7 +70,7 @@ class Recorder:
             return [decision]
         return self._keep(InputKind.of(event), message_body(event), [decision], at)
 
-    def ask(self, request: ActionRequest, at: datetime) -> list[Decision]:
+    def ask(self, request: Asked, at: datetime) -> list[Decision]:
         """Follow or refuse a request."""
         self._begin_work()
         _, decisions = self.fleet.answer(request, at)
@@ -190,7 +190,7 @@ class MadeUpPool:
         of_pools = ("pause", "resume", "reset_brake")
         action = self._random.choice((*of_instances, *of_pools))
         backlog = self._random.choice(("skip", "replay")) if action == "reset_brake" else None
-        request = ActionRequest(
+        request = Asked(
             message_id=self._id(),
             timestamp=self.now,
             action=action,

@@ -75,6 +75,18 @@ class ReplaceInstance(InstanceCommand):
     pull_timeout_s: float = Field(default=1800.0, gt=0, le=86_400)
 
 
+class RollBackInstance(InstanceCommand):
+    """Have the model version before the present one run: switch to it, and start a new life.
+
+    Fails where no way back is configured; the named life is then left alone.
+    """
+
+    action: Literal[Action.ROLL_BACK] = Action.ROLL_BACK
+    start_timeout_s: float = Field(default=300.0, gt=0, le=3600)
+    roll_back_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
+    """Longest time for the switch itself."""
+
+
 AnyCommand = (
     DrainInstance
     | EjectInstance
@@ -82,6 +94,7 @@ AnyCommand = (
     | ReadmitInstance
     | RepairInstance
     | ReplaceInstance
+    | RollBackInstance
 )
 Command = Annotated[AnyCommand, Discriminator("action")]
 COMMAND: TypeAdapter[AnyCommand] = TypeAdapter(Command)

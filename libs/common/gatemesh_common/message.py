@@ -20,6 +20,8 @@ class Message(BaseModel):
     """First words of the key; the number rises only on a break."""
     mandatory: ClassVar[bool] = True
     """True when the message has an obliged reader: the broker must route it or return it."""
+    names_sender: ClassVar[bool] = False
+    """True when it is sent with the broker's user, which the broker then proves."""
 
     message_id: str = Field(default_factory=new_message_id, min_length=1, max_length=200)
     timestamp: UtcDatetime

@@ -15,6 +15,7 @@ from gatemesh_common.commands import (
     RepairInstance,
     ReplaceInstance,
     RestartInstance,
+    RollBackInstance,
 )
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
 from gatemesh_common.message import HandmadeMessage, InstanceMessage, Message
@@ -34,6 +35,7 @@ from gatemesh_common.words import (
     InstanceState,
     Outcome,
     ReportOutcome,
+    RequestedAction,
     Share,
     StepName,
     UtcDatetime,
@@ -77,7 +79,9 @@ __all__ = [
     "ReplaceInstance",
     "ReportOutcome",
     "RequestRejected",
+    "RequestedAction",
     "RestartInstance",
+    "RollBackInstance",
     "RoutedInstance",
     "RoutingApplied",
     "RoutingTable",
@@ -152,36 +156,49 @@ class Verdict(HandmadeMessage):
         return (self.check_level.lower(), self.pool or "default", self.instance_id)
 
 
+POOL_REQUESTS = frozenset({"pause", "resume", "reset_brake", "roll_back"})
+"""Actions that may be asked for without an instance."""
+
+
 class ActionRequest(HandmadeMessage):
     """An operator asks the manager for an action on one instance, or on a whole pool."""
 
     exchange = CONTROL
     routing_key = "request.v1"
+    names_sender = True
 
-    action: Literal[
-        "drain",
-        "eject",
-        "restart",
-        "repair",
-        "replace",
-        "release",
-        "quarantine",
-        "pause",
-        "resume",
-        "reset_brake",
-    ]
+    action: RequestedAction
     pool: Identifier = "default"
     instance_id: Identifier | None = None
     requested_by: Identifier
     reason: str = Field(default="", max_length=500)
     backlog: Literal["skip", "replay"] | None = None
     """With `reset_brake`: whether what the brake held counts for nothing, or is acted on."""
+    weight: Share | None = None
+    """With `set_weight`: the most routing weight that the instance gets; 1 lifts the ceiling."""
+    model_version: str | None = Field(default=None, min_length=1, max_length=200)
+    """With `roll_back` of a pool: the version to leave; absent, the one that came last."""
 
     @model_validator(mode="after")
     def name_an_instance(self) -> "ActionRequest":
         """Refuse a request about an instance that names none."""
-        if self.instance_id is None and self.action not in ("pause", "resume", "reset_brake"):
+        if self.instance_id is None and self.action not in POOL_REQUESTS:
             raise ValueError(f"instance_id: required for action {self.action!r}")
+        return self
+
+    @model_validator(mode="after")
+    def weigh_with_a_weight(self) -> "ActionRequest":
+        """Refuse a ceiling without its height, and a height without a ceiling."""
+        if (self.action == "set_weight") is (self.weight is None):
+            raise ValueError("weight: goes with action 'set_weight', and only with that")
+        return self
+
+    @model_validator(mode="after")
+    def leave_a_version_with_a_pool(self) -> "ActionRequest":
+        """Refuse a model version where none is to be left, or where one instance is named."""
+        whole = self.action == "roll_back" and self.instance_id is None
+        if self.model_version is not None and not whole:
+            raise ValueError("model_version: goes with action 'roll_back' of a whole pool")
         return self
 
     @model_validator(mode="after")
@@ -409,6 +426,7 @@ MESSAGES: tuple[type[Message], ...] = (
     ReadmitInstance,
     RepairInstance,
     ReplaceInstance,
+    RollBackInstance,
     CommandReport,
     StepFinished,
     InstanceObserved,

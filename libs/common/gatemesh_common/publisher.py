@@ -5,12 +5,14 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange
 from aio_pika.exceptions import (
     AMQPError,
     ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
     DeliveryError,
     PublishError,
 )
@@ -19,11 +21,25 @@ from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, U
 from gatemesh_common.messages import Message
 
 CONTENT_TYPE = "application/json"
+DEFAULT_USER = "guest"
+"""Whom the client library names where an address names nobody."""
 LONGEST_CLOSE_S = 5.0
 
 
-def envelope(message: Message, app_id: str) -> aio_pika.Message:
-    """Wrap a message: persistent JSON with CloudEvents-shaped headers and W3C trace context."""
+def user_of(amqp_url: str) -> str | None:
+    """Return whom the broker will take us for; None where it is not the address that says so."""
+    parts = urlsplit(amqp_url)
+    # A certificate, say, names another user than the address, and the broker refuses a wrong name.
+    if parse_qs(parts.query).get("auth", ["plain"])[0].lower() != "plain":
+        return None
+    return unquote(parts.username) if parts.username else DEFAULT_USER
+
+
+def envelope(message: Message, app_id: str, user: str | None = None) -> aio_pika.Message:
+    """Wrap a message: persistent JSON with CloudEvents-shaped headers and W3C trace context.
+
+    The broker's user goes with a message that is to be proven.
+    """
     headers: dict[str, str] = {
         "cloudEvents:specversion": "1.0",
         "cloudEvents:id": message.message_id,
@@ -41,6 +57,7 @@ def envelope(message: Message, app_id: str) -> aio_pika.Message:
         type=type(message).__name__,
         timestamp=message.timestamp,
         app_id=app_id,
+        user_id=user if message.names_sender else None,
         headers=dict(headers),
     )
 
@@ -76,6 +93,7 @@ class Publisher:
 
     def __init__(self, amqp_url: str, app_id: str, deadline_s: float = 5.0) -> None:
         self._amqp_url = amqp_url
+        self._user = user_of(amqp_url)
         self._app_id = app_id
         self._deadline_s = deadline_s
         self._link: _Link | None = None
@@ -101,7 +119,7 @@ class Publisher:
             UnroutableError: mandatory, and no queue is bound to its key.
             BrokerRefusedError: the broker refuses it for good.
         """
-        body = envelope(message, self._app_id)
+        body = envelope(message, self._app_id, self._user)
         await self.publish_raw(body, message.exchange, message.key(), mandatory=message.mandatory)
 
     async def publish_raw(
@@ -121,6 +139,9 @@ class Publisher:
         except ChannelNotFoundEntity as error:
             self._give_up(link)
             raise BrokerRefusedError(f"exchange {exchange!r} does not exist") from error
+        except ChannelPreconditionFailed as error:
+            self._give_up(link)
+            raise BrokerRefusedError(f"the broker does not take it: {error}") from error
         except TimeoutError as error:
             self._give_up(link)
             raise BrokerUnavailableError(f"no confirmation in {self._deadline_s} s") from error

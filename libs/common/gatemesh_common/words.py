@@ -71,6 +71,24 @@ class Action(StrEnum):
     READMIT = "readmit"
     REPAIR = "repair"
     REPLACE = "replace"
+    ROLL_BACK = "roll_back"
+
+
+RequestedAction = Literal[
+    "drain",
+    "eject",
+    "restart",
+    "repair",
+    "replace",
+    "release",
+    "quarantine",
+    "pause",
+    "resume",
+    "reset_brake",
+    "set_weight",
+    "roll_back",
+]
+"""What an operator may ask the manager for."""
 
 
 class Attribution(StrEnum):
@@ -107,4 +125,5 @@ StepName = Literal[
     "pulled",
     "verified",
     "scanned",
+    "rolled_back",
 ]

@@ -16,6 +16,8 @@ from gatemesh_ctl.store import Row
 APP_ID = "ctl"
 ACTIONS: tuple[str, ...] = get_args(ActionRequest.model_fields["action"].annotation)
 POOL_ACTIONS = ("pause", "resume", "reset_brake")
+EITHER_ACTIONS = ("roll_back",)
+"""About one instance, or about a whole pool."""
 BACKLOG_CHOICES = ("skip", "replay")
 
 
@@ -27,7 +29,7 @@ def check_action(action: str, instance_id: str | None) -> None:
         raise CtlError(
             f"{action} is about a pool, not about instance {instance_id!r}", "give --pool instead"
         )
-    if action not in POOL_ACTIONS and instance_id is None:
+    if action not in (*POOL_ACTIONS, *EITHER_ACTIONS) and instance_id is None:
         raise CtlError(f"{action} needs an instance", f"gatemesh-ctl request {action} INSTANCE")
 
 
@@ -40,6 +42,18 @@ def check_backlog(action: str, backlog: str | None) -> None:
     raise CtlError(
         "reset_brake needs a choice for the incidents that the brake has held",
         "give --backlog skip (they count for nothing) or --backlog replay (they are acted on)",
+    )
+
+
+def check_weight(action: str, weight: float | None) -> None:
+    """Raise CtlError when a ceiling for the routing weight is missing or misplaced."""
+    if (action == "set_weight") is (weight is not None):
+        return
+    if action != "set_weight":
+        raise CtlError(f"{action} takes no --weight", "leave it out")
+    raise CtlError(
+        "set_weight needs the most weight that the instance gets",
+        "give --weight 0 (no request goes there) to 1 (no ceiling)",
     )
 
 
@@ -82,6 +96,8 @@ def build_request(
     by: str,
     reason: str,
     backlog: str | None = None,
+    weight: float | None = None,
+    model_version: str | None = None,
     dry_run: bool = False,
 ) -> ActionRequest:
     """Return the message; with `dry_run` one that asks only what would be done.
@@ -98,6 +114,8 @@ def build_request(
                 "requested_by": by,
                 "reason": reason,
                 "backlog": backlog,
+                "weight": weight,
+                "model_version": model_version,
                 "timestamp": now,
             }
         )

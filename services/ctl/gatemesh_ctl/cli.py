@@ -25,6 +25,7 @@ from gatemesh_ctl.asking import (
     build_request,
     check_action,
     check_backlog,
+    check_weight,
     pool_of_instance,
     pool_to_hold,
     send_request,
@@ -58,8 +59,8 @@ OfPool = Annotated[str | None, typer.Option("--pool", help="Only of this pool.")
 
 HEALTH_COLUMNS = (
     *("instance_id", "pool", "state", "in_rotation", "score", "incarnation", "running"),
-    *("condition", "incident_status", "would", "command_in_flight", "recent_restarts"),
-    *("state_since", "mode"),
+    *("condition", "incident_status", "would", "command_in_flight", "recent_restarts", "weight"),
+    *("weight_ceiling", "state_since", "mode"),
 )
 INCIDENT_COLUMNS = (
     *("incident_id", "instance_id", "incarnation", "condition", "status", "playbook"),
@@ -76,6 +77,10 @@ COMMAND_COLUMNS = (
 REFUSED_COLUMNS = (
     *("at", "instance_id", "pool", "action", "fence", "reason", "detail", "ends_command"),
     *("command_id",),
+)
+REQUEST_COLUMNS = (
+    *("requested_at", "action", "pool", "instance_id", "requested_by", "user_id", "outcome"),
+    *("dry_run", "why"),
 )
 TIMELINE_COLUMNS = ("at", "instance_id", "incarnation", "kind", "what", "detail")
 LETTER_COLUMNS = ("message_id", "type", "queue", "reason", "timestamp")
@@ -228,6 +233,20 @@ def refused(*, instance: OfInstance = None, limit: Limit = 20, json_form: JsonFo
     print_rows(console(), rows, REFUSED_COLUMNS, json_form=json_form)
 
 
+@application.command()
+def requests(
+    *,
+    instance: OfInstance = None,
+    pool: OfPool = None,
+    limit: Limit = 20,
+    json_form: JsonForm = False,
+) -> None:
+    """Show the newest requests of operators: who asked, and whether it was followed."""
+    with Store(addresses().database()) as store:
+        rows = store.newest(views.REQUESTS, limit, instance_id=instance, pool=pool)
+    print_rows(console(), rows, REQUEST_COLUMNS, json_form=json_form)
+
+
 @keys.command(name="new")
 def new_keys(
     folder: Annotated[Path, typer.Argument(help="Where the two files go.")],
@@ -257,6 +276,12 @@ def request(
     backlog: Annotated[
         str | None, typer.Option(help="With reset_brake: skip or replay what it held.")
     ] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="With set_weight: the most it gets, 0 to 1; 1 lifts it.")
+    ] = None,
+    model_version: Annotated[
+        str | None, typer.Option(help="With roll_back of a pool: the version to leave.")
+    ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
     by: Annotated[str | None, typer.Option(help="Who asks; the login name without it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end.")] = False,
@@ -269,6 +294,7 @@ def request(
     """Ask the manager for an action, and print the id of the request."""
     check_action(action, instance)
     check_backlog(action, backlog)
+    check_weight(action, weight)
     found = addresses()
     with Store(found.database()) as store:
         known_pool = pool_for(store, action, instance, pool)
@@ -277,6 +303,8 @@ def request(
             by=by or me(),
             reason=reason,
             backlog=backlog,
+            weight=weight,
+            model_version=model_version,
             dry_run=dry_run,
         )
         asyncio.run(send_request(found.broker(), message))

@@ -12,6 +12,8 @@ from gatemesh_ctl.asking import POOL_ACTIONS
 from gatemesh_ctl.store import Row
 
 POLL_S = 0.5
+AT_ONCE = (*POOL_ACTIONS, "set_weight")
+"""Actions that are over once they are accepted."""
 SAME_MOMENT = timedelta(seconds=1)
 """The decision and the incident it opens are stored in one transaction."""
 
@@ -44,6 +46,9 @@ class History(Protocol):
     def operator_incident(self, instance_id: str, since: datetime) -> Row | None:
         """Return the incident that the request opened."""
 
+    def pool_incidents(self, pool: str, playbook: str, since: datetime) -> list[Row]:
+        """Return the incidents that a request about a whole pool opened."""
+
     def incident_timeline(self, incident: Row) -> list[Row]:
         """Return all that belongs to an incident."""
 
@@ -69,9 +74,11 @@ class Follower:
                 return Followed(Ending.REFUSED, decided["why"])
             if isinstance(self.request, TrialRequest):
                 return Followed(Ending.DONE, f"nothing was done; it would: {decided['why']}")
-            if self.request.action in POOL_ACTIONS:
+            if self.request.action in AT_ONCE:
                 return Followed(Ending.DONE, decided["why"] or "accepted")
-            ended = self._look_at_incident(decided)
+            whole_pool = self.request.instance_id is None
+            look = self._look_at_pool if whole_pool else self._look_at_incident
+            ended = look(decided)
             if ended is not None:
                 return ended
         return Followed(Ending.UNDECIDED, f"not ended in {limit_s:g} s")
@@ -91,6 +98,17 @@ class Follower:
             self.tell(event)
         self._told = max(self._told, len(events))
         return judge(self.request.action, incident)
+
+    def _look_at_pool(self, decided: Row) -> Followed | None:
+        since = decided["decided_at"] - SAME_MOMENT
+        request = self.request
+        rows = self.history.pool_incidents(request.pool, request.action, since)
+        ends = [(row["instance_id"], judge(request.action, row)) for row in rows]
+        told = [f"{name}: {ended.why}" for name, ended in ends if ended is not None]
+        if not rows or len(told) < len(rows):
+            return None
+        done = all(ended.ending is Ending.DONE for _, ended in ends if ended is not None)
+        return Followed(Ending.DONE if done else Ending.FAILED, "; ".join(told))
 
     def _ticks(self, limit_s: float) -> Iterator[None]:
         deadline = self.now() + limit_s

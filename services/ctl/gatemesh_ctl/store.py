@@ -171,6 +171,17 @@ class Store:
         rows = self._run(query.order_by(column("opened_at")).limit(1))
         return rows[0] if rows else None
 
+    def pool_incidents(self, pool: str, playbook: str, since: datetime) -> list[Row]:
+        """Return the incidents that an operator's request about a whole pool opened."""
+        mine = and_(
+            column("pool") == pool,
+            column("condition") == "operator",
+            column("playbook") == playbook,
+            column("opened_at") >= since,
+        )
+        query = select(text("*")).select_from(table(INCIDENTS)).where(mine)
+        return self._run(query.order_by(column("instance_id")))
+
     def _run(self, query: Select[Any]) -> list[Row]:
         try:
             with self._engine.connect() as connection:

@@ -29,7 +29,7 @@ from gatemesh_executor.backends.supervisor import SupervisorBackend
 from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
 from gatemesh_executor.balancers.agents import AgentRouting
 from gatemesh_executor.health import HttpHealth
-from gatemesh_executor.instances import Instances, load_instances
+from gatemesh_executor.instances import Instance, Instances, load_instances
 from gatemesh_executor.jobs import Limits, Tools
 from gatemesh_executor.obeying import Executor
 from gatemesh_executor.observer import Observer, Rhythm
@@ -39,6 +39,7 @@ from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.settings import ExecutorSettings
 from gatemesh_executor.subscribers import applied_router, command_router
 from gatemesh_executor.trust import load_trust
+from gatemesh_executor.versions import VersionsFromFile
 from gatemesh_executor.weights.checksums import Checksums
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ def supervisor_backend(
     return SupervisorBackend(client, instances, settings.grace_s, local=local)
 
 
-async def serve(settings: ExecutorSettings, instances: Instances) -> int:
+async def serve(settings: ExecutorSettings, instances: dict[str, Instance]) -> int:
     """Run until told to stop; return the exit code."""
     stop = stop_requested()
     readiness = Readiness("broker", "backend", "consumers")
@@ -87,7 +88,9 @@ async def serve(settings: ExecutorSettings, instances: Instances) -> int:
     return 0 if stop.is_set() else EXIT_PART_LOST
 
 
-async def run(settings: ExecutorSettings, instances: Instances, readiness: Readiness) -> None:
+async def run(
+    settings: ExecutorSettings, instances: dict[str, Instance], readiness: Readiness
+) -> None:
     """Build everything and run it; returns when the consumer of commands is lost."""
     trust = load_trust(settings)
     async with (
@@ -103,7 +106,13 @@ async def run(settings: ExecutorSettings, instances: Instances, readiness: Readi
             settings.confirm_deadline_s, settings.refused_grace_s, settings.cache_reset_s
         )
         checksums = Checksums(settings.state_dir)
-        tools = Tools(backend, routing, health, limits, pace, repair=repair, checksums=checksums)
+        versions = VersionsFromFile(settings.instances_file, instances)
+        tools = Tools(
+            *(backend, routing, health, limits, pace),
+            repair=repair,
+            checksums=checksums,
+            versions=versions,
+        )
         receiver = Receiver(trust, Executor(instances, tools, publisher, utc_now))
         rhythm = Rhythm(settings.poll_s, settings.repeat_s)
         observer = Observer(backend, instances, publisher, utc_now, readiness, rhythm, pace)

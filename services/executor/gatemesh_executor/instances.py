@@ -54,6 +54,25 @@ class Weights(BaseModel):
         return self.manifest
 
 
+class RollBack(BaseModel):
+    """How an engine gets back to the model version before the present one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """Makes the next life run the former version; harmless when it is run again; no shell."""
+    folder: Path = Path()
+    """Its working directory, where its log is put."""
+    environment: tuple[str, ...] = ()
+    """Names of variables that the command gets besides the usual ones."""
+    timeout_s: float = Field(default=600.0, gt=0, le=86_400)
+    """Longest time that it may take, in seconds."""
+
+    def under(self, base: Path) -> "RollBack":
+        """Return it with its folder seen from that of the instances file."""
+        return self.model_copy(update={"folder": base / self.folder})
+
+
 class Instance(BaseModel):
     """One addressable engine and the program that runs it."""
 
@@ -68,6 +87,8 @@ class Instance(BaseModel):
     model_version: str = Field(default="unknown", max_length=200)
     weights: Weights | None = None
     """Its weight files; absent means those of its pool, if any."""
+    roll_back: RollBack | None = None
+    """The way back to the model version before; absent means that of its pool, if any."""
 
 
 Instances = Mapping[str, Instance]
@@ -80,10 +101,11 @@ class Pool(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     weights: Weights | None = None
+    roll_back: RollBack | None = None
 
 
 class InstancesFile(BaseModel):
-    """The whole file: one `[[instances]]` table each, and `[pools.NAME.weights]`."""
+    """The whole file: one `[[instances]]` table each, and `[pools.NAME]` for what they share."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,12 +113,17 @@ class InstancesFile(BaseModel):
     pools: Mapping[Name, Pool] = Field(default_factory=dict)
 
     def complete(self, base: Path) -> tuple[Instance, ...]:
-        """Return the instances with the weights of their pools, seen from a folder."""
+        """Return the instances with what their pools share, seen from a folder."""
         return tuple(self._completed(instance, base) for instance in self.instances)
 
     def _completed(self, instance: Instance, base: Path) -> Instance:
-        weights = instance.weights or self.pools.get(instance.pool, Pool()).weights
-        return instance.model_copy(update={"weights": weights and weights.under(base)})
+        shared = self.pools.get(instance.pool, Pool())
+        found = {
+            name: getattr(instance, name) or getattr(shared, name) for name in Pool.model_fields
+        }
+        return instance.model_copy(
+            update={name: value and value.under(base) for name, value in found.items()}
+        )
 
     @model_validator(mode="after")
     def _know_the_pools(self) -> "InstancesFile":
@@ -106,7 +133,7 @@ class InstancesFile(BaseModel):
         return self
 
 
-def load_instances(path: Path) -> Instances:
+def load_instances(path: Path) -> dict[str, Instance]:
     """Read the file.
 
     Raises:
@@ -121,7 +148,7 @@ def load_instances(path: Path) -> Instances:
         ) from error
 
 
-def parse_instances(text: str, file_name: str, base: Path = Path()) -> Instances:
+def parse_instances(text: str, file_name: str, base: Path = Path()) -> dict[str, Instance]:
     """Return the instances by id; paths are seen from `base`. Raises as `load_instances` does."""
     try:
         listed = InstancesFile.model_validate(tomllib.loads(text)).complete(base)

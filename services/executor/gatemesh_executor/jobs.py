@@ -19,6 +19,7 @@ from gatemesh_executor.health import EngineHealth
 from gatemesh_executor.instances import Instance
 from gatemesh_executor.pace import Pace
 from gatemesh_executor.repairing import EngineRepair, NoRepair
+from gatemesh_executor.versions import OwnVersions, Versions
 from gatemesh_executor.weights.checking import ProcessCheck, WeightCheck
 from gatemesh_executor.weights.checksums import Checksums
 
@@ -55,6 +56,7 @@ class Tools:
     weights: WeightTools = field(default_factory=WeightTools)
     repair: EngineRepair = field(default_factory=NoRepair)
     checksums: Checksums = field(default_factory=Checksums)
+    versions: Versions = field(default_factory=OwnVersions)
 
 
 @dataclass

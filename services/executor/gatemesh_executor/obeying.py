@@ -24,6 +24,8 @@ from gatemesh_common.messages import (
 )
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
+    RollBackFailedError,
+    RollBackNotOfferedError,
     StartFailedError,
     StopFailedError,
 )
@@ -50,6 +52,8 @@ FAILURES: tuple[tuple[type[GatemeshError], str], ...] = (
     (PullFailedError, "pull_failed"),
     (DiskFullError, "disk_full"),
     (FolderFailedError, "folder_failed"),
+    (RollBackNotOfferedError, "roll_back_not_offered"),
+    (RollBackFailedError, "roll_back_failed"),
     (RepairNotOfferedError, "repair_not_offered"),
     (RepairFailedError, "repair_failed"),
     (CacheInUseError, "cache_in_use"),

@@ -22,6 +22,7 @@ from gatemesh_executor.replace import (
     verify_weights,
 )
 from gatemesh_executor.restart import await_ready, start_life
+from gatemesh_executor.roll_back import roll_back
 
 PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
     Action.DRAIN: (take_out, confirm_out, end_life),
@@ -29,6 +30,7 @@ PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
     Action.RESTART: (end_life, start_life, await_ready),
     Action.READMIT: (put_back, note_checksums),
     Action.REPAIR: (check_weights, reload_weights, reset_cache),
+    Action.ROLL_BACK: (roll_back, end_life, start_life, await_ready),
     Action.REPLACE: (
         end_life,
         pull_weights,

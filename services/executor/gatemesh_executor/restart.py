@@ -1,7 +1,7 @@
 """Steps that bring a new life up."""
 
 from gatemesh_common.errors import GatemeshError
-from gatemesh_common.messages import ReplaceInstance, RestartInstance, StepName
+from gatemesh_common.messages import ReplaceInstance, RestartInstance, RollBackInstance, StepName
 from gatemesh_executor.backends.base import Observation, Phase, StartFailedError
 from gatemesh_executor.health import Health
 from gatemesh_executor.jobs import Job, Tools, observe
@@ -29,7 +29,7 @@ async def await_ready(tools: Tools, job: Job) -> StepName | None:
         StartFailedError: it ended while starting.
         StartTimeoutError: it runs but never answered.
     """
-    if not isinstance(job.command, RestartInstance | ReplaceInstance):
+    if not isinstance(job.command, RestartInstance | ReplaceInstance | RollBackInstance):
         return None
     deadline = tools.pace.now() + job.command.start_timeout_s
     while True:

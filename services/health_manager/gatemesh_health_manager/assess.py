@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, Verdict
+from gatemesh_common.messages import CommandReport, InstanceObserved, Verdict
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.observing import settle
@@ -14,7 +15,7 @@ from gatemesh_health_manager.on_verdict import on_verdict
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts, Tick
 
-Event = Verdict | CommandReport | InstanceObserved | ActionRequest | Tick
+Event = Verdict | CommandReport | InstanceObserved | Asked | Tick
 
 
 def assess(
@@ -36,7 +37,7 @@ def assess(
             on_report(case, event)
         case InstanceObserved():
             on_observation(case, event)
-        case ActionRequest():
+        case Asked():
             on_request(case, event)
         case Tick():
             on_tick(case, event.requests, event.measures)

@@ -229,7 +229,7 @@ class Case:
 
     def why_not_out(self) -> str | None:
         """Return what forbids taking this instance out of rotation now; None when it may go."""
-        if not self.record.serving:
+        if not self.record.has_traffic:
             return None
         budget = self.policy.ejection
         left, out = self.pool.serving - 1, self.pool.total - self.pool.serving + 1
@@ -242,8 +242,16 @@ class Case:
         return None
 
     def restart(self) -> None:
-        """Want the target life restarted, within the budget; past it, give up."""
-        self._start_anew(Action.RESTART)
+        """Want the target life restarted, within the budget; past it, give up.
+
+        Where its model version is to be rolled back, that comes first, once, on a fresh budget:
+        what the new version has used up is not held against the former one.
+        """
+        if self.is_to_be_rolled_back():
+            self.change(rolled_back_at=self.now, restarts=(), outs=())
+            self._start_anew(Action.ROLL_BACK)
+        else:
+            self._start_anew(Action.RESTART)
 
     def replace(self) -> None:
         """Want it started from weights pulled anew, within the same budget."""
@@ -334,8 +342,10 @@ class Case:
         """True unless a brake spares the process, and no operator has asked for the action."""
         if self.asked or action not in ENDS_OR_CHANGES_A_LIFE:
             return True
+        incident = self.record.incident
+        rolls_back = incident is not None and incident.condition is Condition.ROLL_BACK
         # Lives are spared; what has stopped is started again, or the pool would shrink.
-        spared = self.braked or not self.acts
+        spared = (self.braked and not rolls_back) or not self.acts
         return not self.pool.paused and not (spared and self.record.running)
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
@@ -450,6 +460,19 @@ class Case:
         self.set_incident("open", reason)
         self.move(Trigger.DISTRUSTED)
         self.replace()
+
+    def roll_back(self) -> None:
+        """Have the present life end, and the model version before it started."""
+        self.change(target_life=self.record.life_id)
+        self.move(Trigger.ROLLED_BACK)
+        self.restart()
+
+    def is_to_be_rolled_back(self) -> bool:
+        """True where the open incident is about the model version, and nothing was tried yet."""
+        incident, at = self.record.incident, self.record.rolled_back_at
+        return (
+            incident is not None and incident.rolls_back and (at is None or at < incident.opened_at)
+        )
 
     def restart_from(self, trigger: Trigger, condition: Condition, reason: str) -> None:
         """Restart the present life for a cause of its own; the open incident goes on."""

@@ -5,11 +5,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gatemesh_common.messages import ActionRequest, InstanceState
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.assess import Event, assess
 from gatemesh_health_manager.facts import NO_FACTS, Facts
-from gatemesh_health_manager.fleet_brake import accused_lately
+from gatemesh_health_manager.fleet_brake import (
+    accused_lately,
+    newest_version,
+    version_to_blame,
+    way_back,
+    why_no_version,
+)
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, PoolFacts
+from gatemesh_health_manager.roles import why_not_allowed
 
 
 @dataclass(frozen=True)
@@ -27,10 +35,15 @@ class PoolRecord:
     """When a person last reset it; earlier accusations make it fall no more."""
     brake_reset: str = ""
     """Who did, and what became of the incidents it had held."""
+    suspect_version: str = ""
+    """The new model version that most of the accused run, while the brake is on."""
 
 
 NOBODY: frozenset[str] = frozenset()
-COUNTED = ("pool", "state", "base_url", "ticket", "observed_at", "accused_at")
+COUNTED = (
+    *("pool", "state", "base_url", "ticket", "observed_at", "accused_at"),
+    "weight_ceiling",
+)
 """What of a record is counted in the facts of its pool."""
 DEFAULT_POOL = "default"
 """Pool of an instance of which nobody says another."""
@@ -123,11 +136,13 @@ class Fleet:
         known = self.pools[pool]
         return PoolFacts(
             total=len(members),
-            serving=sum(record.serving for record in members),
+            serving=sum(record.has_traffic for record in members),
             paused=known.paused,
             routing_version=known.routing_version,
             probing=sum(record.serving and record.ticket is not None for record in members),
             braked=known.braked_at is not None,
+            braked_at=known.braked_at,
+            suspect_version=known.suspect_version,
             brake_reset_at=known.brake_reset_at,
             accused=frozenset(
                 record.instance_id for record in members if record.accused_at is not None
@@ -152,15 +167,33 @@ class Fleet:
         if decision.routing_changed:
             self._bump({before.pool, decision.record.pool})
         if decision.brake is not None:
-            known = self.pools[before.pool]
-            braked = replace(known, braked_at=now, brake_reason=decision.brake)
-            self.pools[before.pool] = braked
-            self._facts.clear()
+            self._brake(before.pool, decision.brake, now)
         return decision
 
-    def answer(self, request: ActionRequest, now: datetime) -> tuple[str, list[Decision]]:
+    def _brake(self, pool: str, reason: str, now: datetime) -> None:
+        """Let the fleet brake fall; a new model version that is to blame is named."""
+        rule = self.policy.for_pool(pool).fleet_brake
+        accused = [self.records[name] for name in sorted(self.facts_of(pool, now).accused)]
+        change = version_to_blame(accused, rule, now) if rule.roll_back != "off" else None
+        if change is not None:
+            reason = f"{reason}; {way_back(change, pool, rule)}"
+        self.pools[pool] = replace(
+            self.pools[pool],
+            braked_at=now,
+            brake_reason=reason,
+            suspect_version=change.version if change else "",
+        )
+        self._facts.clear()
+
+    def answer(self, request: Asked, now: datetime) -> tuple[str, list[Decision]]:
         """Follow or refuse an operator's request; return why not, and what was decided."""
         name = request.instance_id
+        known = self.records.get(name) if name else None
+        # An instance is where it is known to be, whatever pool the request names.
+        pool = known.pool if known else request.pool
+        refusal = why_not_allowed(self.policy.roles, self.policy.operators, request, pool)
+        if refusal is not None:
+            return refusal, []
         if name is None:
             return self._answer_about_pool(request, now)
         if name not in self.records:
@@ -168,11 +201,11 @@ class Fleet:
         decision = self.apply(name, request, now)
         return decision.refusal or "", [decision]
 
-    def _answer_about_pool(
-        self, request: ActionRequest, now: datetime
-    ) -> tuple[str, list[Decision]]:
+    def _answer_about_pool(self, request: Asked, now: datetime) -> tuple[str, list[Decision]]:
         if request.pool not in self.pools:
             return "no instance of this pool has been heard of", []
+        if request.action == "roll_back":
+            return self._roll_back(request, now)
         if request.action != "reset_brake":
             self.pause(request)
             return "", []
@@ -182,20 +215,31 @@ class Fleet:
         names = sorted(record.instance_id for record in self.members(request.pool))
         return "", [self.apply(name, request, now) for name in names]
 
+    def _roll_back(self, request: Asked, now: datetime) -> tuple[str, list[Decision]]:
+        """Roll back every instance that runs the version to leave, each as there is room."""
+        members = [one for one in self.members(request.pool) if one.observed]
+        version = request.model_version or newest_version(members)
+        names = sorted(one.instance_id for one in members if one.model_version == version)
+        if not names:
+            return why_no_version(version, members), []
+        decisions = [self.apply(name, request, now) for name in names]
+        refusals = [f"{one.record.instance_id}: {one.refusal}" for one in decisions if one.refusal]
+        return "; ".join(refusals) if len(refusals) == len(names) else "", decisions
+
     def pause(self, request: ActionRequest) -> None:
         """Stop or resume acting in a pool; judging goes on."""
         known = self.pools.setdefault(request.pool, PoolRecord(request.pool))
         self.pools[request.pool] = replace(known, paused=request.action == "pause")
         self._facts.clear()
 
-    def reset_brake(self, request: ActionRequest, now: datetime) -> bool:
+    def reset_brake(self, request: Asked, now: datetime) -> bool:
         """Take the fleet brake off a pool; False when it is not on."""
         known = self.pools[request.pool]
         if known.braked_at is None:
             return False
-        said = f"{request.backlog} by {request.requested_by}"
+        said = f"{request.backlog} by {request.asker}"
         self.pools[request.pool] = replace(
-            known, braked_at=None, brake_reset_at=now, brake_reset=said
+            known, braked_at=None, brake_reset_at=now, brake_reset=said, suspect_version=""
         )
         self._facts.clear()
         return True

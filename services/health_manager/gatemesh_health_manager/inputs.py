@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, derived_id
+from gatemesh_common.messages import CommandReport, InstanceObserved, derived_id
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
@@ -21,7 +22,7 @@ RECORDS = TypeAdapter(tuple[InstanceRecord, ...])
 MEASURES = TypeAdapter(dict[str, Measures])
 NO_MEASURES: Mapping[str, Measures] = MappingProxyType({})
 
-Event = CommandReport | InstanceObserved | ActionRequest
+Event = CommandReport | InstanceObserved | Asked
 
 
 class InputKind(StrEnum):
@@ -46,7 +47,7 @@ class InputKind(StrEnum):
 EVENTS: Mapping[InputKind, type[Event]] = {
     InputKind.REPORT: CommandReport,
     InputKind.OBSERVATION: InstanceObserved,
-    InputKind.REQUEST: ActionRequest,
+    InputKind.REQUEST: Asked,
 }
 
 

@@ -7,6 +7,7 @@ from gatemesh_health_manager.record import Condition
 from gatemesh_health_manager.states import UNATTENDED, Trigger
 
 S = InstanceState
+UNKNOWN_VERSION = "unknown"
 
 
 def on_observation(case: Case, seen: InstanceObserved) -> None:
@@ -14,13 +15,28 @@ def on_observation(case: Case, seen: InstanceObserved) -> None:
     record = case.record
     if not case.is_news(seen.timestamp):
         return
-    case.change(base_url=seen.base_url, model_version=seen.model_version, pool=seen.pool)
+    case.change(base_url=seen.base_url, pool=seen.pool)
+    note_version(case, seen.model_version)
     if seen.running and (seen.life_id != record.life_id or record.incarnation == 0):
         on_new_life(case, seen)
     elif seen.running:
         on_same_life(case)
     elif record.running or record.incarnation == 0:
         on_exit(case)
+
+
+def note_version(case: Case, version: str) -> None:
+    """Note which model version runs, and which ran before; a roll-back is no new version."""
+    record = case.record
+    if version == record.model_version:
+        return
+    known = UNKNOWN_VERSION not in (version, record.model_version)
+    went_back = record.rolled_back_at is not None and version == record.former_version
+    if known and not went_back:
+        case.change(former_version=record.model_version, version_since=case.now)
+    else:
+        case.change(former_version=None, version_since=None)
+    case.change(model_version=version)
 
 
 def on_new_life(case: Case, seen: InstanceObserved) -> None:

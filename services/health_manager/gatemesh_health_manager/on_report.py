@@ -6,13 +6,15 @@ from datetime import timedelta
 from gatemesh_common.messages import Action, CommandReport, InstanceState, ReportOutcome
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.record import Playbook
+from gatemesh_health_manager.rolling_back import go_on_rolling_back
 from gatemesh_health_manager.states import UNATTENDED, Trigger
 
 WAITS_FOR = {
-    InstanceState.RESTARTING: Action.RESTART,
-    InstanceState.REPLACING: Action.REPLACE,
+    InstanceState.RESTARTING: frozenset({Action.RESTART, Action.ROLL_BACK}),
+    InstanceState.REPLACING: frozenset({Action.REPLACE}),
 }
-"""The command whose report these states wait for."""
+"""The commands whose reports these states wait for."""
+STARTS = frozenset[Action]().union(*WAITS_FOR.values())
 NOT_OFFERED = "wrong_action"
 """By this an executor of an earlier release says that it knows no such command."""
 
@@ -27,6 +29,8 @@ def on_report(case: Case, report: CommandReport) -> None:
     case.end_flight(report.outcome, report.reason)
     succeeded = report.outcome is ReportOutcome.SUCCEEDED
     after_command(case, report.action, succeeded=succeeded, why=report.reason)
+    if case.is_to_be_rolled_back():
+        go_on_rolling_back(case)
 
 
 def note_fence(case: Case, report: CommandReport) -> None:
@@ -57,6 +61,8 @@ def after_command(case: Case, action: Action, *, succeeded: bool, why: str) -> N
         after_start(case, case.restart, succeeded=succeeded, why=why)
     elif action is Action.REPLACE and state is InstanceState.REPLACING:
         after_replace(case, succeeded=succeeded, why=why)
+    elif action is Action.ROLL_BACK and state is InstanceState.RESTARTING:
+        after_roll_back(case, succeeded=succeeded, why=why)
     elif state is InstanceState.EJECTED:
         after_ejected(case, action, succeeded=succeeded, why=why)
     elif action is Action.READMIT and case.record.serving and not succeeded:
@@ -99,6 +105,16 @@ def after_replace(case: Case, *, succeeded: bool, why: str) -> None:
         after_start(case, case.replace, succeeded=succeeded, why=why)
 
 
+def after_roll_back(case: Case, *, succeeded: bool, why: str) -> None:
+    """Let probes decide: about the former version's life, or the one that nobody has touched."""
+    record = case.record
+    if succeeded or not record.running or record.life_id != record.target_life:
+        after_start(case, case.restart, succeeded=succeeded, why=why)
+        return
+    case.set_incident("expired", f"not rolled back: {why}")
+    case.enter_probation(Trigger.SPARED)
+
+
 def after_start(case: Case, again: Callable[[], None], *, succeeded: bool, why: str) -> None:
     """Let probes decide about the new life; without one, try again within the budget."""
     record = case.record
@@ -121,10 +137,9 @@ def on_overdue_command(case: Case) -> None:
     if flight is None:
         return
     case.end_flight("expired", "no report in time")
-    waiting = WAITS_FOR.get(case.record.state)
-    if flight.action in WAITS_FOR.values() and executor_is_silent(case):
+    if flight.action in STARTS and executor_is_silent(case):
         # Nobody tried: the order is repeated and not counted; the incident's age bounds it.
-        if flight.action is waiting:
+        if flight.action in WAITS_FOR.get(case.record.state, ()):
             case.want(flight.action)
         return
     after_command(case, flight.action, succeeded=False, why="no report in time")

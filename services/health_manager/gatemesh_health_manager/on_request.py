@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 
-from gatemesh_common.messages import Action, ActionRequest, InstanceState
+from gatemesh_common.messages import Action, InstanceState
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.on_verdict import act_or_hold
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.record import Condition, Playbook
+from gatemesh_health_manager.rolling_back import LEFT_ALONE, begin_rolling_back
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
 S = InstanceState
 
 
-def on_request(case: Case, request: ActionRequest) -> None:
+def on_request(case: Case, request: Asked) -> None:
     """Follow an operator's request about one instance, or say why not."""
     if not case.record.observed:
         case.refusal = "the executor has not observed this instance"
@@ -20,14 +22,14 @@ def on_request(case: Case, request: ActionRequest) -> None:
     REQUESTS[request.action](case, request)
 
 
-def on_drain(case: Case, request: ActionRequest) -> None:
+def on_drain(case: Case, request: Asked) -> None:
     """Drain, stop, and keep away until released."""
     if allowed(case, Trigger.CONDEMNED):
         take_over(case, request, Playbook.STOP)
         case.condemn()
 
 
-def on_restart(case: Case, request: ActionRequest) -> None:
+def on_restart(case: Case, request: Asked) -> None:
     """Drain and restart, through probation."""
     if case.record.state is S.QUARANTINED:
         revive(case, request)
@@ -36,14 +38,14 @@ def on_restart(case: Case, request: ActionRequest) -> None:
         case.condemn()
 
 
-def on_eject(case: Case, request: ActionRequest) -> None:
+def on_eject(case: Case, request: Asked) -> None:
     """Take out at once, as a hard proof does; probes decide what follows."""
     if allowed(case, Trigger.PROVEN):
         take_over(case, request, Playbook.RESTART)
         case.eject()
 
 
-def on_repair(case: Case, request: ActionRequest) -> None:
+def on_repair(case: Case, request: Asked) -> None:
     """Take out and repair in place; what cannot be repaired is restarted."""
     if allowed(case, Trigger.PROVEN):
         case.change(repaired_at=None)
@@ -51,7 +53,7 @@ def on_repair(case: Case, request: ActionRequest) -> None:
         case.take_out()
 
 
-def on_replace(case: Case, request: ActionRequest) -> None:
+def on_replace(case: Case, request: Asked) -> None:
     """Take out and start anew from weights pulled anew, through probation."""
     if case.record.state is S.QUARANTINED:
         case.change(restarts=(), outs=())
@@ -62,7 +64,7 @@ def on_replace(case: Case, request: ActionRequest) -> None:
         case.take_out()
 
 
-def on_quarantine(case: Case, request: ActionRequest) -> None:
+def on_quarantine(case: Case, request: Asked) -> None:
     """Take out and leave the process alone until released."""
     if allowed(case, Trigger.WITHDRAWN):
         take_over(case, request, Playbook.STOP)
@@ -72,7 +74,7 @@ def on_quarantine(case: Case, request: ActionRequest) -> None:
             case.want(Action.EJECT)
 
 
-def on_release(case: Case, request: ActionRequest) -> None:
+def on_release(case: Case, request: Asked) -> None:
     """Let a quarantined instance prove itself; a stopped one is started first."""
     if case.record.state is not S.QUARANTINED:
         case.refusal = f"it is {case.record.state}, only a quarantined instance can be released"
@@ -84,7 +86,7 @@ def on_release(case: Case, request: ActionRequest) -> None:
         revive(case, request)
 
 
-def revive(case: Case, request: ActionRequest) -> None:
+def revive(case: Case, request: Asked) -> None:
     """Restart a quarantined instance with a fresh restart budget."""
     case.change(restarts=(), outs=(), target_life=case.record.life_id)
     take_over(case, request, Playbook.RESTART)
@@ -92,9 +94,32 @@ def revive(case: Case, request: ActionRequest) -> None:
     case.restart()
 
 
-def on_brake_reset(case: Case, request: ActionRequest) -> None:
+def on_set_weight(case: Case, request: Asked) -> None:
+    """Keep its weight below a ceiling until that is lifted; none at all only as the budget lets."""
+    if request.weight == 0:
+        case.refusal = case.why_not_out()
+    if case.refusal is None:
+        case.change(weight_ceiling=None if request.weight == 1 else request.weight)
+
+
+def on_roll_back(case: Case, request: Asked) -> None:
+    """Roll back what it runs; of a whole pool one after the other, as there is room."""
+    state, whole_pool = case.record.state, request.instance_id is None
+    # Who is quarantined is released by name only.
+    if state in LEFT_ALONE and (whole_pool or state is not S.QUARANTINED):
+        case.refusal = f"not possible while it is {state}"
+    elif not whole_pool:
+        case.refusal = case.why_not_out()
+    if case.refusal is None:
+        take_over(case, request, Playbook.ROLL_BACK)
+        begin_rolling_back(case)
+
+
+def on_brake_reset(case: Case, request: Asked) -> None:
     """Act on what the fleet brake has held, within the budget, or have it count for nothing."""
     incident = case.record.incident
+    if incident is not None and incident.rolls_back:
+        return
     if request.backlog == "replay":
         if incident is not None and incident.status == "held":
             act_or_hold(case)
@@ -107,15 +132,15 @@ def on_brake_reset(case: Case, request: ActionRequest) -> None:
         case.set_incident("expired", skipped_by(request))
 
 
-def skipped_by(request: ActionRequest) -> str:
+def skipped_by(request: Asked) -> str:
     """Word how an incident ended that nobody acted on."""
-    return f"skipped by {request.requested_by} after the fleet brake"
+    return f"skipped by {request.asker} after the fleet brake"
 
 
 def is_spared(case: Case) -> bool:
     """True for an instance whose life the fleet brake has kept from being ended."""
     record, incident = case.record, case.record.incident
-    asked = incident is not None and incident.condition is Condition.OPERATOR
+    asked = incident is not None and incident.is_wanted
     waits = record.wanted in ENDS_OR_CHANGES_A_LIFE and record.running
     return waits and not asked and (record.state, Trigger.SPARED) in TRANSITIONS
 
@@ -129,16 +154,16 @@ def allowed(case: Case, trigger: Trigger) -> bool:
     return case.refusal is None
 
 
-def take_over(case: Case, request: ActionRequest, playbook: Playbook) -> None:
+def take_over(case: Case, request: Asked, playbook: Playbook) -> None:
     """End the incident under way, and open the operator's."""
-    case.set_incident("resolved", f"taken over by {request.requested_by}")
+    case.set_incident("resolved", f"taken over by {request.asker}")
     said = f": {request.reason}" if request.reason else ""
     case.open_incident(
-        Condition.OPERATOR, f"{request.action} asked by {request.requested_by}{said}", playbook
+        Condition.OPERATOR, f"{request.action} asked by {request.asker}{said}", playbook
     )
 
 
-REQUESTS: dict[str, Callable[[Case, ActionRequest], None]] = {
+REQUESTS: dict[str, Callable[[Case, Asked], None]] = {
     "drain": on_drain,
     "repair": on_repair,
     "replace": on_replace,
@@ -147,4 +172,6 @@ REQUESTS: dict[str, Callable[[Case, ActionRequest], None]] = {
     "quarantine": on_quarantine,
     "release": on_release,
     "reset_brake": on_brake_reset,
+    "set_weight": on_set_weight,
+    "roll_back": on_roll_back,
 }

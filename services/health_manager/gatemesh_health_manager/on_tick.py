@@ -11,6 +11,7 @@ from gatemesh_health_manager.on_verdict import accuse, act_or_hold
 from gatemesh_health_manager.own_conditions import TelemetryCondition
 from gatemesh_health_manager.probing import schedule_probe
 from gatemesh_health_manager.record import Condition, Incident, Playbook
+from gatemesh_health_manager.rolling_back import go_on_rolling_back, roll_back_by_rule
 from gatemesh_health_manager.states import Trigger
 
 S = InstanceState
@@ -24,6 +25,7 @@ def on_tick(case: Case, requests: int = 0, measures: Measures = ()) -> None:
         on_overdue_state(case)
     on_measures(case, measures)
     on_observed_incident(case)
+    roll_back_by_rule(case)
     on_incident_age(case)
     on_shift_end(case)
     above = case.score > case.policy.score.clear_above
@@ -65,20 +67,35 @@ def on_incident_age(case: Case) -> None:
     incident = case.record.incident
     if incident is None or incident.would:
         return
-    if case.braked and incident.condition is not Condition.OPERATOR:
+    if case.braked and not incident.is_wanted:
         # A person decides what becomes of it, however long that takes.
         return
     age = case.now - counted_from(case, incident)
-    if incident.status == "held":
-        if age >= timedelta(seconds=case.policy.ejection.held_for_s):
-            let_expire(case, "no room in the ejection budget in time")
-        elif not case.frozen and case.why_not_out() is None:
-            act_on_held(case, incident)
+    if case.is_to_be_rolled_back():
+        on_waiting_roll_back(case, age)
+    elif incident.status == "held":
+        on_held(case, incident, age)
     elif case.record.serving:
         # Traffic is being shifted away; that ends by itself.
         return
     elif age >= timedelta(seconds=case.policy.limits.incident_for_s):
         case.give_up(f"not repaired within {case.policy.limits.incident_for_s:g} s")
+
+
+def on_held(case: Case, incident: Incident, age: timedelta) -> None:
+    """Act once there is room, or let it expire."""
+    if age >= timedelta(seconds=case.policy.ejection.held_for_s):
+        let_expire(case, "no room in the ejection budget in time")
+    elif not case.frozen and case.why_not_out() is None:
+        act_on_held(case, incident)
+
+
+def on_waiting_roll_back(case: Case, age: timedelta) -> None:
+    """Begin what has waited for room or for another command; in the end let it be."""
+    if case.record.serving and age >= timedelta(seconds=case.policy.limits.incident_for_s):
+        let_expire(case, "no room to roll it back in time")
+    else:
+        go_on_rolling_back(case)
 
 
 def counted_from(case: Case, incident: Incident) -> datetime:

@@ -1,5 +1,6 @@
 """The command of each action: what it carries, and how long its report may take."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gatemesh_common.messages import (
@@ -11,11 +12,25 @@ from gatemesh_common.messages import (
     RepairInstance,
     ReplaceInstance,
     RestartInstance,
+    RollBackInstance,
 )
 from gatemesh_health_manager.policy import PoolPolicy
 
-ENDS_OR_CHANGES_A_LIFE = frozenset({Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE})
+ENDS_OR_CHANGES_A_LIFE = frozenset(
+    {Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE, Action.ROLL_BACK}
+)
 """Actions that a pool is spared while it is paused, or the fleet brake is on."""
+
+
+KINDS: Mapping[Action, type[AnyCommand]] = {
+    Action.DRAIN: DrainInstance,
+    Action.EJECT: EjectInstance,
+    Action.RESTART: RestartInstance,
+    Action.READMIT: ReadmitInstance,
+    Action.REPAIR: RepairInstance,
+    Action.REPLACE: ReplaceInstance,
+    Action.ROLL_BACK: RollBackInstance,
+}
 
 
 def time_for(action: Action, policy: PoolPolicy) -> float:
@@ -27,6 +42,7 @@ def time_for(action: Action, policy: PoolPolicy) -> float:
         Action.RESTART: start_s,
         Action.REPAIR: policy.repair.timeout_s,
         Action.REPLACE: start_s + policy.replace.pull_timeout_s,
+        Action.ROLL_BACK: start_s + policy.roll_back.timeout_s,
     }.get(action, policy.limits.command_timeout_s)
 
 
@@ -36,18 +52,13 @@ def command_for(
     """Return the command; `common` holds the fields that all commands have."""
     restart = policy.restart
     start = {"grace_s": restart.grace_s, "start_timeout_s": restart.start_timeout_s}
-    match action:
-        case Action.DRAIN:
-            grace_s = policy.drain.grace_s
-            return DrainInstance(**common, grace_s=grace_s, routing_version=routing_version)
-        case Action.EJECT:
-            return EjectInstance(**common, grace_s=0, routing_version=routing_version)
-        case Action.RESTART:
-            return RestartInstance(**common, **start)
-        case Action.REPAIR:
-            return RepairInstance(**common, grace_s=0)
-        case Action.REPLACE:
-            pull_timeout_s = policy.replace.pull_timeout_s
-            return ReplaceInstance(**common, **start, pull_timeout_s=pull_timeout_s)
-        case Action.READMIT:
-            return ReadmitInstance(**common)
+    own: dict[Action, dict[str, Any]] = {
+        Action.DRAIN: {"grace_s": policy.drain.grace_s, "routing_version": routing_version},
+        Action.EJECT: {"grace_s": 0, "routing_version": routing_version},
+        Action.RESTART: start,
+        Action.REPAIR: {"grace_s": 0},
+        Action.REPLACE: {**start, "pull_timeout_s": policy.replace.pull_timeout_s},
+        Action.ROLL_BACK: {**start, "roll_back_timeout_s": policy.roll_back.timeout_s},
+        Action.READMIT: {},
+    }
+    return KINDS[action](**common, **own[action])

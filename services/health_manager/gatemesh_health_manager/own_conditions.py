@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from gatemesh_common.messages import CheckLevel, Reason
 from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
 
-TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own"})
+TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own", "roll_back"})
 """Words by which incidents are named that no own condition has opened."""
 TOLD_ONE_BY_ONE = frozenset({CheckLevel.L4, CheckLevel.L5})
 """Gates whose passes are told too; of the others, only failures are."""

@@ -12,9 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.messages import CheckLevel, Reason
+from gatemesh_common.messages import CheckLevel, Identifier, Reason
 from gatemesh_health_manager.own_conditions import KINDS, AnyOwnCondition
 from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
+from gatemesh_health_manager.roles import Role, role_faults
 
 Points = Annotated[float, Field(ge=0, le=100)]
 
@@ -129,6 +130,10 @@ class FleetBrake(Section):
     window_s: Seconds = 300.0
     min_accused: int = Field(default=3, ge=1, le=10_000)
     """Fewer never make it fall: two accusations in a small pool may well be two faults."""
+    roll_back: Literal["off", "offer", "act"] = "offer"
+    """What to do where most of the accused run a new model version: nothing, say so, or do it."""
+    roll_back_within_s: float = Field(default=86_400.0, gt=0, le=2_592_000)
+    """How long a model version counts as new."""
 
 
 class DrainPolicy(Section):
@@ -169,6 +174,13 @@ class ReplacePolicy(Section):
     """How weights are pulled anew; the start itself is bounded as a restart is."""
 
     pull_timeout_s: Seconds = 1800.0
+
+
+class RollBackPolicy(Section):
+    """How a model version is rolled back; the start itself is bounded as a restart is."""
+
+    timeout_s: Seconds = 600.0
+    """Longest time for the switch to the former version."""
 
 
 class ProbePolicy(Section):
@@ -262,6 +274,7 @@ class PoolPolicy(Section):
     restart: RestartPolicy = RestartPolicy()
     repair: RepairPolicy = RepairPolicy()
     replace: ReplacePolicy = ReplacePolicy()
+    roll_back: RollBackPolicy = RollBackPolicy()
     probation: ProbationPolicy = ProbationPolicy()
     flap: FlapDamping = FlapDamping()
     slow_start: SlowStart = SlowStart()
@@ -280,12 +293,16 @@ class PoolPolicy(Section):
 
 
 class Policy(Section):
-    """The rules of every pool: the defaults, and what single pools change."""
+    """The rules of every pool, the defaults and what single pools change; and who may ask."""
 
-    SECTIONS: ClassVar[tuple[str, ...]] = ("defaults", "pools")
+    SECTIONS: ClassVar[tuple[str, ...]] = ("defaults", "pools", "roles", "operators")
 
     defaults: PoolPolicy = PoolPolicy()
     pools: dict[str, PoolPolicy] = Field(default_factory=dict)
+    roles: dict[Identifier, Role] = Field(default_factory=dict)
+    """What the holders of each role may ask for."""
+    operators: dict[Identifier, frozenset[str]] | None = None
+    """Roles by the broker's user; absent, whoever may publish may ask for everything."""
 
     @property
     def version(self) -> str:
@@ -341,9 +358,13 @@ def parse_policy(text: str, name: str = "policy.toml") -> Policy:
     if isinstance(defaults, dict) and isinstance(pools, dict):
         data["pools"] = {pool: _merged(defaults, own) for pool, own in pools.items()}
     try:
-        return Policy.model_validate(data)
+        policy = Policy.model_validate(data)
     except ValidationError as error:
         raise PolicyError(_explained(name, text, error)) from None
+    faults = list(role_faults(policy.roles, policy.operators))
+    if faults:
+        raise PolicyError("\n".join(_told(name, text, place, what) for place, what in faults))
+    return policy
 
 
 def _merged(base: Mapping[str, Any], own: object) -> object:
@@ -369,11 +390,11 @@ def _sorted(value: Any) -> Any:
 def _explained(name: str, text: str, error: ValidationError) -> str:
     """Name each faulty key, the line where it stands and what it must be."""
     faults = error.errors(include_url=False, include_context=False)
-    told = ((_place_of(fault["loc"]), fault["msg"]) for fault in faults)
-    return "\n".join(
-        f"{name}{_line_of(text, place)}: {'.'.join(map(str, place))}: {message}"
-        for place, message in told
-    )
+    return "\n".join(_told(name, text, _place_of(fault["loc"]), fault["msg"]) for fault in faults)
+
+
+def _told(name: str, text: str, place: tuple[int | str, ...], what: str) -> str:
+    return f"{name}{_line_of(text, place)}: {'.'.join(map(str, place))}: {what}"
 
 
 def _place_of(location: tuple[int | str, ...]) -> tuple[int | str, ...]:

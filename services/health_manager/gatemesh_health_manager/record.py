@@ -37,6 +37,8 @@ class Condition(StrEnum):
     OVERDUE = "overdue"
     """A stopped instance that did not come up by itself."""
     OPERATOR = "operator"
+    ROLL_BACK = "roll_back"
+    """The rules roll a model version back, since most of those that run it were accused."""
     OWN = "own"
     """A condition that the rules define; the incident tells which."""
 
@@ -48,6 +50,7 @@ class Playbook(StrEnum):
     STOP = "stop"
     REPAIR = "repair"
     REPLACE = "replace"
+    ROLL_BACK = "roll_back"
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,16 @@ class Incident:
     def name(self) -> str:
         """What people call the condition."""
         return self.own_name or self.condition.value
+
+    @property
+    def rolls_back(self) -> bool:
+        """True when the model version is to be rolled back."""
+        return self.playbook is Playbook.ROLL_BACK
+
+    @property
+    def is_wanted(self) -> bool:
+        """True where a person asked for it, or the rules want it although the brake is on."""
+        return self.condition in (Condition.OPERATOR, Condition.ROLL_BACK)
 
 
 @dataclass(frozen=True)
@@ -103,6 +116,12 @@ class InstanceRecord:
     base_url: str | None = None
     """Absent until the executor has observed the instance."""
     model_version: str = "unknown"
+    former_version: str | None = None
+    """The model version before the present one; absent where no change was seen."""
+    version_since: datetime | None = None
+    """When the model version changed last."""
+    rolled_back_at: datetime | None = None
+    """When its model version was last told to be rolled back."""
     observed_at: datetime | None = None
     evidence_since: datetime | None = None
     """Failures up to this moment have been answered and count for nothing."""
@@ -140,12 +159,19 @@ class InstanceRecord:
     """When conditions took it out lately, as far as flap damping needs to know."""
     weight: float = 0.0
     """Routing weight as last published."""
+    weight_ceiling: float | None = None
+    """The most that an operator lets it get; stays until it is lifted."""
     incident: Incident | None = None
 
     @property
     def serving(self) -> bool:
         """True when clients' requests may go there."""
         return self.state in SERVING
+
+    @property
+    def has_traffic(self) -> bool:
+        """True when requests do go there: no operator keeps them away by a ceiling of 0."""
+        return self.serving and self.weight_ceiling != 0
 
     @property
     def observed(self) -> bool:
@@ -165,6 +191,9 @@ class PoolFacts:
     """Instances in rotation that are being probed."""
     braked: bool = False
     """True while the fleet brake is on."""
+    braked_at: datetime | None = None
+    suspect_version: str = ""
+    """The model version that most of the accused run since lately; empty for none."""
     brake_reset_at: datetime | None = None
     accused: frozenset[str] = frozenset()
     """Instances accused lately, as the fleet brake counts them."""

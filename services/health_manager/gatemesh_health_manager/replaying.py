@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gatemesh_common.messages import ActionRequest, CommandReport, InstanceObserved, Verdict
+from gatemesh_common.messages import CommandReport, InstanceObserved, Verdict
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.batch import decide_all
 from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
 from gatemesh_health_manager.inputs import (
@@ -81,9 +82,9 @@ class Replay:
         return judge(self._failures, self.fleet, verdicts, now)
 
     def _follow(
-        self, event: CommandReport | InstanceObserved | ActionRequest, now: datetime
+        self, event: CommandReport | InstanceObserved | Asked, now: datetime
     ) -> list[Decision]:
-        if isinstance(event, ActionRequest):
+        if isinstance(event, Asked):
             return self.fleet.answer(event, now)[1]
         self.fleet.register(event.instance_id, event.pool or DEFAULT_POOL, now)
         return [self.fleet.apply(event.instance_id, event, now)]

@@ -52,11 +52,15 @@ def points_for(verdict: Verdict, policy: ScorePolicy) -> float:
 
 
 def weight_of(record: InstanceRecord, policy: PoolPolicy, now: datetime) -> float:
-    """Return the routing weight in tenths: it follows the score and never falls to zero."""
+    """Return the routing weight in tenths: it follows the score, up to an operator's ceiling.
+
+    Only such a ceiling makes it zero.
+    """
     if not record.serving:
         return 0.0
     earned = tenths(score_of(record, policy.score, now))
-    return max(policy.score.weight_floor, min(earned, ramped(record, earned, policy, now)))
+    weight = max(policy.score.weight_floor, min(earned, ramped(record, earned, policy, now)))
+    return weight if record.weight_ceiling is None else min(weight, record.weight_ceiling)
 
 
 def ramped(record: InstanceRecord, earned: float, policy: PoolPolicy, now: datetime) -> float:

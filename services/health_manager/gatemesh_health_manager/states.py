@@ -27,10 +27,12 @@ class Trigger(StrEnum):
     """Repaired in place."""
     DISTRUSTED = "distrusted"
     """Its weights are not trusted any more: pull them anew."""
+    ROLLED_BACK = "rolled_back"
+    """Its model version is to be rolled back: start anew on the one before."""
     NOT_OFFERED = "not_offered"
     """The executor replaces nothing: restart it."""
     SPARED = "spared"
-    """The fleet brake kept its life, and a person skipped what it was accused of."""
+    """Its life was kept: the fleet brake did, or it could not be rolled back."""
     DRAINED = "drained"
     STOPPED = "stopped"
     """Drained, and meant to stay away."""
@@ -73,6 +75,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.PROBATION, T.RELIVED): S.STARTING,
     (S.PROBATION, T.CONDEMNED): S.DRAINING,
     (S.PROBATION, T.GAVE_UP): S.QUARANTINED,
+    (S.PROBATION, T.ROLLED_BACK): S.RESTARTING,
     (S.PROBATION, T.WITHDRAWN): S.QUARANTINED,
     (S.HEALTHY, T.DOUBTED): S.SUSPECT,
     (S.HEALTHY, T.CONDEMNED): S.DRAINING,
@@ -94,6 +97,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.DRAINING, T.STOPPED): S.QUARANTINED,
     (S.DRAINING, T.SPARED): S.PROBATION,
     (S.DRAINING, T.GAVE_UP): S.QUARANTINED,
+    (S.DRAINING, T.ROLLED_BACK): S.RESTARTING,
     (S.DRAINING, T.WITHDRAWN): S.QUARANTINED,
     (S.EJECTED, T.CONFIRMED): S.RESTARTING,
     (S.EJECTED, T.REFUTED): S.PROBATION,
@@ -105,9 +109,11 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.EJECTED, T.RELIVED): S.STARTING,
     (S.EJECTED, T.CONDEMNED): S.DRAINING,
     (S.EJECTED, T.GAVE_UP): S.QUARANTINED,
+    (S.EJECTED, T.ROLLED_BACK): S.RESTARTING,
     (S.EJECTED, T.WITHDRAWN): S.QUARANTINED,
     (S.RESTARTING, T.STARTED): S.PROBATION,
     (S.RESTARTING, T.SPARED): S.PROBATION,
+    (S.RESTARTING, T.ROLLED_BACK): S.RESTARTING,
     (S.RESTARTING, T.RETRIED): S.RESTARTING,
     (S.RESTARTING, T.GAVE_UP): S.QUARANTINED,
     (S.RESTARTING, T.WITHDRAWN): S.QUARANTINED,
@@ -116,9 +122,11 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.REPLACING, T.RETRIED): S.REPLACING,
     (S.REPLACING, T.NOT_OFFERED): S.RESTARTING,
     (S.REPLACING, T.GAVE_UP): S.QUARANTINED,
+    (S.REPLACING, T.ROLLED_BACK): S.RESTARTING,
     (S.REPLACING, T.WITHDRAWN): S.QUARANTINED,
     (S.QUARANTINED, T.RELEASED): S.PROBATION,
     (S.QUARANTINED, T.REVIVED): S.RESTARTING,
+    (S.QUARANTINED, T.ROLLED_BACK): S.RESTARTING,
     (S.QUARANTINED, T.DISTRUSTED): S.REPLACING,
     (S.QUARANTINED, T.CONDEMNED): S.DRAINING,
 }

@@ -28,6 +28,7 @@ from gatemesh_common.messages import (
 from gatemesh_common.outbox import Sign, enqueue, unsigned
 from gatemesh_health_manager import store_fleet, store_traffic, store_verdicts
 from gatemesh_health_manager.announce import announcements
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.batch import decide_all
 from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
@@ -49,6 +50,7 @@ from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_rows import (
+    note_of,
     refused_row,
     rejected_row,
     report_row,
@@ -70,6 +72,7 @@ from gatemesh_health_manager.telling import (
     tell_brakes,
     tell_decisions,
     tell_fleet,
+    tell_operators,
     tell_policy,
     tell_verdicts,
 )
@@ -126,6 +129,7 @@ class Store:
 
     async def register_policy(self) -> None:
         """Write down the rules that decisions from now on refer to."""
+        tell_operators(self._policy.operators)
         await self.use_policy(self._policy)
         await self.remember_fleet()
 
@@ -133,6 +137,8 @@ class Store:
         """Write rules down, and decide by them from the next transaction on."""
         async with transaction(self._engine) as connection:
             await store_fleet.save_policy(connection, policy, self._clock())
+        if policy.operators != self._policy.operators:
+            tell_operators(policy.operators)
         self._policy = policy
         tell_policy(policy.version)
 
@@ -162,17 +168,19 @@ class Store:
                     await work.store_records([event])
                 work.decide(event)
 
-    async def apply_request(self, queue: str, request: ActionRequest) -> None:
-        """Follow or refuse an operator's request, and write down which."""
+    async def apply_request(
+        self, queue: str, request: ActionRequest, user: str | None = None
+    ) -> None:
+        """Follow or refuse what a user asks for, and write down which; None: nobody is proven."""
         async with self._deciding() as work:
             if await work.unseen(queue, [request]):
-                await work.answer(request)
+                await work.answer(Asked.of(request, user))
 
-    async def apply_trial(self, queue: str, request: TrialRequest) -> None:
+    async def apply_trial(self, queue: str, request: TrialRequest, user: str | None = None) -> None:
         """Write down what a request would do, and do nothing."""
         async with self._deciding() as work:
             if await work.unseen(queue, [request]):
-                await work.try_out(request)
+                await work.try_out(Asked.of(request, user))
 
     async def tick(self) -> None:
         """Let time pass for every instance."""
@@ -322,27 +330,26 @@ class Work:
         """Remember an input of what is decided here, so that it can be decided again."""
         self._inputs.append(input_row(kind, body, self.fleet, self._policy.version, self._now))
 
-    async def try_out(self, request: ActionRequest) -> None:
+    async def try_out(self, request: Asked) -> None:
         """Write down what a request would do."""
         await self._load_for(request)
         refusal, note = try_out(self.fleet, request, self._now)
         row = request_row(request, refusal, self._now, note) | {"dry_run": True}
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
 
-    async def _load_for(self, request: ActionRequest) -> None:
+    async def _load_for(self, request: Asked) -> None:
         if request.instance_id is None:
             await self.load_all()
         else:
             await self.load_known({request.instance_id})
 
-    async def answer(self, request: ActionRequest) -> None:
+    async def answer(self, request: Asked) -> None:
         """Follow or refuse a request, and write it down."""
         await self._load_for(request)
         self.keep(InputKind.REQUEST, message_body(request))
         refusal, decisions = self.fleet.answer(request, self._now)
         self.decisions.extend(decisions)
-        note = f"backlog: {request.backlog}" if request.backlog else ""
-        row = request_row(request, refusal, self._now, note)
+        row = request_row(request, refusal, self._now, note_of(request, decisions))
         await store_fleet.insert_rows(self._connection, REQUESTS, [row])
 
     @property

@@ -39,6 +39,7 @@ POOL_FIELDS = (
     "brake_reason",
     "brake_reset_at",
     "brake_reset",
+    "suspect_version",
 )
 """Fields of a pool that are stored as they are."""
 

@@ -1,6 +1,6 @@
 """Rows and records: how what the manager knows is written down, and read again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +9,6 @@ from sqlalchemy import RowMapping
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CommandReport,
     InstanceState,
     Message,
@@ -19,11 +18,13 @@ from gatemesh_common.messages import (
     TelemetryWindow,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.facts import evidence_time, prompt_key
 from gatemesh_health_manager.record import (
     CommandEnd,
     CommandOrder,
     Condition,
+    Decision,
     Flight,
     Incident,
     InstanceRecord,
@@ -59,6 +60,10 @@ SAME_NAME = (
     "probe_from",
     "shift_until",
     "weight",
+    "weight_ceiling",
+    "former_version",
+    "version_since",
+    "rolled_back_at",
 )
 """Fields of an instance that are stored as they are."""
 
@@ -347,7 +352,7 @@ def telemetry_row(window: TelemetryWindow) -> Row:
     }
 
 
-def request_row(request: ActionRequest, refusal: str, now: datetime, note: str = "") -> Row:
+def request_row(request: Asked, refusal: str, now: datetime, note: str = "") -> Row:
     """Return the row of an operator's request; an empty refusal means that it was followed.
 
     The note says more of one that was.
@@ -355,6 +360,7 @@ def request_row(request: ActionRequest, refusal: str, now: datetime, note: str =
     names = ("message_id", "action", "pool", "instance_id")
     return _fields(request, *names) | {
         "requested_by": storable(request.requested_by),
+        "user_id": storable(request.proven_user),
         "reason": storable(request.reason),
         "requested_at": request.timestamp,
         "outcome": "refused" if refusal else "accepted",
@@ -362,6 +368,18 @@ def request_row(request: ActionRequest, refusal: str, now: datetime, note: str =
         "decided_at": now,
         "dry_run": False,
     }
+
+
+def note_of(request: Asked, decisions: Sequence[Decision]) -> str:
+    """Return what the history says of a request that was followed, beyond its fields."""
+    if request.backlog:
+        return f"backlog: {request.backlog}"
+    if request.weight is not None:
+        return "no ceiling" if request.weight == 1 else f"weight at most {request.weight:g}"
+    if request.action == "roll_back":
+        begun = [one.record for one in decisions if one.refusal is None]
+        return "; ".join(f"{one.instance_id} ({one.model_version})" for one in begun)
+    return ""
 
 
 def _fields(message: Message, *names: str) -> Row:

@@ -44,7 +44,7 @@ POOLS = Table(
     Column("half_life_s", Float),
     Column("mode", Text),
     *_moment("braked_at", "brake_reset_at"),
-    *_text("brake_reason", "brake_reset"),
+    *_text("brake_reason", "brake_reset", "suspect_version"),
 )
 
 DECISION_INPUTS = Table(
@@ -67,7 +67,8 @@ INSTANCES = Table(
     *_moment("state_since", "observed_at", "evidence_since", "refuted_at", "penalty_at"),
     *_moment("wanted_from", "flight_due_at", "due_at", "repaired_at"),
     *_moment("ticket_until", "probed_at", "probe_from", "shift_until"),
-    *_moment("readmitted_at", "accused_at"),
+    *_moment("readmitted_at", "accused_at", "version_since", "rolled_back_at"),
+    *_text("former_version"),
     Column("closed_tickets", ARRAY(Text)),
     Column("streaks", JSONB),
     Column("incarnation", Integer),
@@ -77,6 +78,7 @@ INSTANCES = Table(
     Column("restarts", ARRAY(DateTime(timezone=True))),
     Column("outs", ARRAY(DateTime(timezone=True))),
     Column("weight", Float),
+    Column("weight_ceiling", Float),
 )
 
 INCIDENTS = Table(
@@ -146,6 +148,7 @@ REQUESTS = Table(
     METADATA,
     Column("message_id", Text, primary_key=True),
     *_text("action", "pool", "instance_id", "requested_by", "reason", "outcome", "why"),
+    *_text("user_id"),
     *_moment("requested_at", "decided_at"),
     Column("dry_run", Boolean),
 )

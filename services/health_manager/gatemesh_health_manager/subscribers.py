@@ -6,6 +6,7 @@ from typing import Any
 
 from faststream import AckPolicy
 from faststream.rabbit import RabbitRouter
+from faststream.rabbit.annotations import RabbitMessage as Received
 
 from gatemesh_common.broker import (
     OBSERVATIONS,
@@ -47,6 +48,11 @@ def read(router: RabbitRouter, queue: WorkQueue) -> Callable[[Handler], object]:
     )
 
 
+def sender_of(message: Received) -> str | None:
+    """Return the user who sent a message; the broker lets nobody name another than himself."""
+    return message.raw_message.user_id or None
+
+
 def verdict_batcher(store: Store) -> Batcher[Verdict]:
     """Return the batcher that stores verdicts and decides about them."""
     return Batcher(partial(store.apply_verdicts, VERDICTS.name))
@@ -72,8 +78,8 @@ def event_router(store: Store) -> RabbitRouter:
     """Follow reports, observations and operators' requests, one transaction each."""
     router = RabbitRouter()
 
-    async def handle(apply: Callable[[str, Any], Awaitable[None]], queue: str, event: Any) -> None:
-        await retry_passing_faults(lambda: apply(queue, event))
+    async def handle(apply: Handler, queue: str, *event: Any) -> None:
+        await retry_passing_faults(lambda: apply(queue, *event))
 
     @read(router, REPORTS)
     async def on_report(report: CommandReport) -> None:
@@ -84,12 +90,12 @@ def event_router(store: Store) -> RabbitRouter:
         await handle(store.apply_event, OBSERVATIONS.name, seen)
 
     @read(router, REQUESTS)
-    async def on_request(request: ActionRequest) -> None:
-        await handle(store.apply_request, REQUESTS.name, request)
+    async def on_request(request: ActionRequest, message: Received) -> None:
+        await handle(store.apply_request, REQUESTS.name, request, sender_of(message))
 
     @read(router, TRIALS)
-    async def on_trial(request: TrialRequest) -> None:
-        await handle(store.apply_trial, TRIALS.name, request)
+    async def on_trial(request: TrialRequest, message: Received) -> None:
+        await handle(store.apply_trial, TRIALS.name, request, sender_of(message))
 
     return router
 

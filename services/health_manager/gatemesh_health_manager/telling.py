@@ -9,6 +9,7 @@ from prometheus_client import Counter, Gauge
 from gatemesh_common.messages import InstanceState, Verdict
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.roles import Operators
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,17 @@ def tell_policy(version: str) -> None:
     """Say which rules are in force."""
     POLICY.clear()
     POLICY.labels(version).set(1)
+
+
+def tell_operators(operators: Operators | None) -> None:
+    """Say once whether requests are authorised, and how to have it so."""
+    if operators is None:
+        log.warning(
+            "requests_not_authorised",
+            extra={"cure": "name users and roles in the policy file: docs/authorisation.md"},
+        )
+    else:
+        log.info("requests_authorised", extra={"users": sorted(operators)})
 
 
 def tell_policy_fault(fault: str | None) -> None:

@@ -17,6 +17,7 @@ DEFAULT_S: Mapping[Action, float] = {
     Action.REPAIR: 10.0,
     Action.RESTART: 120.0,
     Action.REPLACE: 300.0,
+    Action.ROLL_BACK: 150.0,
 }
 """Where a history holds no such command."""
 DEFAULT_SUITE_S = 5.0

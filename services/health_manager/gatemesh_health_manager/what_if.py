@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -26,6 +25,7 @@ from gatemesh_common.messages import (
     Verdict,
     derived_id,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet import DEFAULT_POOL
 from gatemesh_health_manager.history import Given, History
 from gatemesh_health_manager.inputs import EVENTS, InputKind, measures_of, read_fleet, see, tick_one
@@ -38,7 +38,7 @@ from gatemesh_health_manager.states import UNATTENDED, IllegalTransitionError
 from gatemesh_health_manager.usual import Ledger, Stopwatch, Usual
 
 TICK = timedelta(seconds=1)
-STARTS = frozenset({Action.RESTART, Action.REPLACE})
+STARTS = frozenset({Action.RESTART, Action.REPLACE, Action.ROLL_BACK})
 
 
 class Due(NamedTuple):
@@ -139,7 +139,7 @@ class WhatIf:
                     self._note([tick_one(self._fleet, name, 0, self._now, measures)])
         elif given.input.kind in EVENTS:
             event = given.input.event
-            if isinstance(event, ActionRequest):
+            if isinstance(event, Asked):
                 self._note(self._fleet.answer(event, self._now)[1])
             elif isinstance(event, InstanceObserved):
                 self._observe(event, before)

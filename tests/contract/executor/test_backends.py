@@ -16,13 +16,14 @@ from gatemesh_executor.backends.base import (
     EngineBackend,
     Observation,
     Phase,
+    RollBackNotOfferedError,
     StartFailedError,
 )
 from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.backends.process_group import living_members
 from gatemesh_executor.backends.supervisor import SupervisorBackend, pid_of
 from gatemesh_executor.backends.xmlrpc import XmlRpcClient
-from gatemesh_executor.instances import Instance, Instances
+from gatemesh_executor.instances import Instance, Instances, RollBack
 
 from .conftest import GOOD, PASSWORD, USER, Supervisord, eventually
 
@@ -48,8 +49,15 @@ class Rig(Protocol):
     def backend(self) -> EngineBackend:
         """The backend under test."""
 
+    @property
+    def instances(self) -> Instances:
+        """Its instances; only `steady` knows a way back to a former model version."""
+
     async def until_serving(self, life_id: str) -> None:
         """Wait until a started engine's habits hold."""
+
+    def steps_back(self, instance_id: str) -> int:
+        """Return how many model versions an engine's next life is behind the present one."""
 
     def crash(self, instance_id: str) -> None:
         """Make an engine end by itself, with exit code 0."""
@@ -61,14 +69,21 @@ class Rig(Protocol):
 class FakeRig:
     """The fake, with the habits of the real programs."""
 
+    instances = INSTANCES
+
     def __init__(self) -> None:
         self.backend = FakeBackend(INSTANCES, utc_now)
         self.backend.behave("steady", drain_s=0.2)
         self.backend.behave("stubborn", drain_s=float("inf"))
         self.backend.behave("broken", fails_to_start=True)
+        self.backend.behave("stubborn", knows_a_way_back=False)
 
     async def until_serving(self, life_id: str) -> None:
         """They hold at once."""
+
+    def steps_back(self, instance_id: str) -> int:
+        """Ask the record."""
+        return int(instance_id in self.backend.rolled_back)
 
     def crash(self, instance_id: str) -> None:
         """End its record."""
@@ -85,7 +100,10 @@ class SupervisorRig:
     def __init__(self, daemon: Supervisord, client: XmlRpcClient) -> None:
         self._daemon = daemon
         self._leave = daemon.folder / "leave"
-        self.backend = SupervisorBackend(client, INSTANCES, 60.0, local=True)
+        self._present = daemon.folder / "present"
+        self._present.write_text("2")
+        self.instances = {**INSTANCES, "steady": self._with_a_way_back("steady")}
+        self.backend = SupervisorBackend(client, self.instances, 60.0, local=True)
         daemon.start(
             {
                 "steady": f"{daemon.command('--drain-s', '0.2')}\n{QUICK}",
@@ -98,6 +116,14 @@ class SupervisorRig:
     async def until_serving(self, life_id: str) -> None:
         """Wait for the program's mark."""
         await until((self._daemon.folder / f"ready-{pid_of(life_id)}").exists)
+
+    def _with_a_way_back(self, name: str) -> Instance:
+        way = RollBack(command=("sh", "-c", "echo 1 > present"), folder=self._daemon.folder)
+        return INSTANCES[name].model_copy(update={"roll_back": way})
+
+    def steps_back(self, instance_id: str) -> int:
+        """Look at what the command has written."""
+        return 2 - int(self._present.read_text())
 
     def crash(self, instance_id: str) -> None:
         """Tell the program to end by itself."""
@@ -199,6 +225,22 @@ class BackendContract:
         with pytest.raises(StartFailedError):
             await rig.backend.start(INSTANCES["broken"])
         assert not (await look(rig.backend, "broken")).running
+
+    async def test_rolling_back_goes_one_version_back(self, rig: Rig) -> None:
+        """However often it is asked for; the life that runs may go on."""
+        await start(rig, "steady")
+        for _ in range(2):
+            await rig.backend.roll_back(rig.instances["steady"])
+        assert rig.steps_back("steady") == 1
+        await rig.backend.start(rig.instances["steady"])
+        assert (await look(rig.backend, "steady")).running
+
+    async def test_an_engine_without_a_way_back_is_left_alone(self, rig: Rig) -> None:
+        """And that is told."""
+        life_id = await start(rig, "stubborn")
+        with pytest.raises(RollBackNotOfferedError):
+            await rig.backend.roll_back(rig.instances["stubborn"])
+        assert (await look(rig.backend, "stubborn")).life_id == life_id
 
     async def test_an_absent_platform_is_told(self, rig: Rig) -> None:
         """Silence is neither a stopped nor a running engine."""

@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from aio_pika import DeliveryMode
 
-from gatemesh_common.messages import Verdict
-from gatemesh_common.publisher import Publisher, envelope
+from gatemesh_common.messages import ActionRequest, TrialRequest, Verdict
+from gatemesh_common.publisher import Publisher, envelope, user_of
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -32,6 +33,29 @@ def test_trace_context_travels() -> None:
     """Where there is one."""
     traced = VERDICT.model_copy(update={"traceparent": TRACE})
     assert envelope(traced, "agent").headers["traceparent"] == TRACE
+
+
+@pytest.mark.parametrize("kind", [ActionRequest, TrialRequest])
+def test_a_request_names_its_sender(kind: type[ActionRequest]) -> None:
+    """By the property that the broker proves; other messages need none."""
+    request = kind(timestamp=NOW, action="pause", requested_by="ann")
+    assert envelope(request, "ctl", "alice").user_id == "alice"
+    assert envelope(VERDICT, "agent", "alice").user_id is None
+
+
+@pytest.mark.parametrize(
+    ("address", "user"),
+    [
+        ("amqp://alice:secret@broker:5672/v", "alice"),
+        ("amqps://al%40corp:secret@broker/", "al@corp"),
+        ("amqp://broker/", "guest"),
+        ("amqp://alice:secret@broker/?auth=PLAIN&heartbeat=5", "alice"),
+        ("amqps://alice@broker/?auth=external", None),
+    ],
+)
+def test_the_user_is_that_of_the_connection(address: str, user: str | None) -> None:
+    """Where a certificate says who it is, nobody is named: a wrong name is refused."""
+    assert user_of(address) == user
 
 
 async def test_closing_what_was_never_open() -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from gatemesh_ctl.asking import (
     ACTIONS,
+    EITHER_ACTIONS,
     POOL_ACTIONS,
     build_request,
     check_action,
     check_backlog,
+    check_weight,
     pool_of_instance,
     pool_to_hold,
 )
@@ -22,6 +24,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def test_every_action_of_the_message_can_be_asked(action: str) -> None:
     """And is told what it lacks or has too much."""
     of_pool = action in POOL_ACTIONS
+    if action in EITHER_ACTIONS:
+        check_action(action, None)
+        check_action(action, "engine-0")
+        return
     check_action(action, None if of_pool else "engine-0")
     with pytest.raises(CtlError, match="--pool" if of_pool else "needs an instance"):
         check_action(action, "engine-0" if of_pool else None)
@@ -101,3 +107,25 @@ def test_a_field_out_of_bounds_is_named() -> None:
     """Before anything is sent."""
     with pytest.raises(CtlError, match="reason"):
         build_request("drain", "chat", "engine-0", NOW, by="ann", reason="x" * 501)
+
+
+def test_a_ceiling_goes_with_set_weight() -> None:
+    """And with nothing else; 0 is one too."""
+    check_weight("set_weight", 0.0)
+    check_weight("drain", None)
+    with pytest.raises(CtlError, match="--weight 0"):
+        check_weight("set_weight", None)
+    with pytest.raises(CtlError, match="leave it out"):
+        check_weight("drain", 0.5)
+
+
+def test_a_ceiling_and_a_version_are_sent() -> None:
+    """What is out of bounds is named."""
+    common = {"by": "ann", "reason": ""}
+    assert build_request("set_weight", "chat", "e", NOW, weight=0.5, **common).weight == 0.5
+    request = build_request("roll_back", "chat", None, NOW, model_version="v2", **common)
+    assert request.model_version == "v2"
+    with pytest.raises(CtlError, match="weight: Input should be less"):
+        build_request("set_weight", "chat", "e", NOW, weight=2.0, **common)
+    with pytest.raises(CtlError, match="model_version: goes with action 'roll_back' of a whole"):
+        build_request("roll_back", "chat", "e", NOW, model_version="v2", **common)

@@ -19,7 +19,7 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 COMMANDS = (
     *("status", "instances", "incidents", "verdicts", "timeline", "commands", "refused"),
-    "dead-letters",
+    *("requests", "dead-letters"),
 )
 
 

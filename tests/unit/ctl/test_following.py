@@ -33,6 +33,13 @@ class Told:
             return None
         return self._incidents.pop(0) if len(self._incidents) > 1 else self._incidents[0]
 
+    def pool_incidents(self, pool: str, playbook: str, since: datetime) -> list[Row]:
+        """Return the next state of the pool's incidents; the last one stays."""
+        self.looked_since = since
+        found = self._incidents.pop(0) if len(self._incidents) > 1 else self._incidents[0]
+        rows: list[Row] = found["rows"]
+        return rows
+
     def incident_timeline(self, incident: Row) -> list[Row]:
         """Return the events up to now."""
         return self._events[: incident["events"]]
@@ -52,7 +59,8 @@ def follower(history: Told, told: list[Row], action: str = "restart") -> Followe
     request = ActionRequest.model_validate(
         {
             "action": action,
-            "instance_id": None if action == "pause" else "engine-0",
+            "instance_id": None if action in ("pause", "roll_back") else "engine-0",
+            "weight": 0.5 if action == "set_weight" else None,
             "requested_by": "ann",
             "timestamp": NOW,
         }
@@ -131,3 +139,26 @@ def test_a_trial_ends_with_what_it_would_do() -> None:
     refused = Follower(Told([REFUSED], [], []), request, told.append, lambda: 0.0, lambda _: None)
     assert refused.follow(5).ending is Ending.REFUSED
     assert told == []
+
+
+def test_a_ceiling_is_done_once_accepted() -> None:
+    """It opens no incident."""
+    accepted = {**ACCEPTED, "why": "weight at most 0.5"}
+    followed = follower(Told([accepted], [], []), [], "set_weight").follow(10)
+    assert (followed.ending, followed.why) == (Ending.DONE, "weight at most 0.5")
+
+
+@pytest.mark.parametrize(
+    ("last", "ending"), [("resolved", Ending.DONE), ("expired", Ending.FAILED)]
+)
+def test_a_pool_that_is_rolled_back_is_followed_to_the_last(last: str, ending: Ending) -> None:
+    """Each instance ends by itself; one that failed makes the whole fail."""
+    one = {**incident("resolved"), "instance_id": "a"}
+    rows = [
+        {"rows": []},
+        {"rows": [one, {**incident("held"), "instance_id": "b"}]},
+        {"rows": [one, {**incident(last), "instance_id": "b"}]},
+    ]
+    followed = follower(Told([ACCEPTED], rows, []), [], "roll_back").follow(10)
+    assert followed.ending is ending
+    assert followed.why == f"a: resolved: asked; b: {last}: asked"

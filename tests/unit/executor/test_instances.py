@@ -115,3 +115,22 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "instances.toml"
     path.write_text(ONE)
     assert list(load_instances(path)) == ["engine-0"]
+
+
+def test_a_way_back_comes_from_the_pool_or_is_the_instances_own() -> None:
+    """Its folder is seen from that of the file; a command is required."""
+    head = '[[instances]]\ninstance_id = "{0}"\nprogram = "{0}"\nbase_url = "http://a:1"\n'
+    text = (
+        head.format("a")
+        + 'roll_back = {command = ["own"], folder = "here"}\n'
+        + head.format("b")
+        + '[pools.default.roll_back]\ncommand = ["shared"]\n'
+    )
+    found = parse_instances(text, "i.toml", Path("/etc/g"))
+    ways = [found[name].roll_back for name in ("a", "b")]
+    assert [(way.command, way.folder) for way in ways if way] == [
+        (("own",), Path("/etc/g/here")),
+        (("shared",), Path("/etc/g")),
+    ]
+    with pytest.raises(SettingsError, match=r"pools.default.roll_back.command"):
+        parse_instances(text.replace('["shared"]', "[]"), "i.toml")

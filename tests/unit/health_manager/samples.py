@@ -6,7 +6,6 @@ from typing import Any
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -15,6 +14,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
@@ -138,7 +138,7 @@ def seen(*, running: bool = True, life_id: str | None = "life-1", **fields: Any)
     return InstanceObserved(**(known | fields))
 
 
-def asked(action: Any, **fields: Any) -> ActionRequest:
+def asked(action: Any, **fields: Any) -> Asked:
     """Return an operator's request."""
     known: dict[str, Any] = {
         "timestamp": NOW,
@@ -146,7 +146,7 @@ def asked(action: Any, **fields: Any) -> ActionRequest:
         "instance_id": "engine-0",
         "requested_by": "alice",
     }
-    return ActionRequest(**(known | fields))
+    return Asked(**(known | fields))
 
 
 def in_pool(**changes: Any) -> PoolPolicy:

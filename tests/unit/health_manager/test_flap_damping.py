@@ -2,7 +2,8 @@
 
 import pytest
 
-from gatemesh_common.messages import Action, ActionRequest, CheckLevel, InstanceState
+from gatemesh_common.messages import Action, CheckLevel, InstanceState
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.policy import FlapDamping, Policy, parse_policy
 
 from .samples import at, case, in_pool, record
@@ -89,9 +90,7 @@ def test_a_release_begins_anew() -> None:
     flap(world, 2)
     world.deliver([world.verdict("a", check_level=CheckLevel.L3, hard=True)])
     world.obey("a")
-    request = ActionRequest(
-        timestamp=world.now, action="release", instance_id="a", requested_by="alice"
-    )
+    request = Asked(timestamp=world.now, action="release", instance_id="a", requested_by="alice")
     world._apply("a", request)
     world.settle(60, step_s=5)
     assert world.fleet.records["a"].outs == ()
@@ -125,9 +124,7 @@ def test_an_operator_is_not_counted() -> None:
     """Whoever drains by hand knows what he does."""
     world = pool(ONE_SUITE)
     for _ in range(4):
-        request = ActionRequest(
-            timestamp=world.now, action="eject", instance_id="a", requested_by="alice"
-        )
+        request = Asked(timestamp=world.now, action="eject", instance_id="a", requested_by="alice")
         world._apply("a", request)
         world.settle(60, step_s=5)
     assert world.fleet.records["a"].outs == ()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gatemesh_common.messages import InstanceState
 from gatemesh_health_manager.fleet import UNSEEN_FOR, Fleet, PoolRecord
-from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.record import PoolFacts
 
 from .samples import NOW, asked, at, hard, record, seen
@@ -96,3 +96,57 @@ def test_moving_changes_both_pools() -> None:
     pool.apply("a", seen(instance_id="a", pool="chat"), at(1))
     assert pool.changed_routing == {"default", "chat"}
     assert [member.instance_id for member in pool.members("chat")] == ["a"]
+
+
+GUARDED = parse_policy(
+    '[roles.oncall]\nactions = ["drain", "pause"]\npools = ["chat"]\n'
+    '[operators]\nbob = ["oncall"]\n'
+)
+
+
+def guarded() -> Fleet:
+    """Return two pools whose operators are named."""
+    records = [
+        record(instance_id=f"{pool}-{number}", pool=pool)
+        for pool in ("chat", "code")
+        for number in "01"
+    ]
+    return Fleet(GUARDED, [PoolRecord("chat", 4), PoolRecord("code", 4)], records)
+
+
+def test_a_request_counts_for_the_pool_where_the_instance_is() -> None:
+    """Whatever pool it names; a refused one decides nothing."""
+    pools = guarded()
+    lie = asked("drain", instance_id="code-0", pool="chat", proven_user="bob")
+    refusal, decisions = pools.answer(lie, NOW)
+    assert "none for drain in pool 'code'" in refusal
+    assert decisions == []
+    right = asked("drain", instance_id="chat-0", pool="code", proven_user="bob")
+    assert pools.answer(right, NOW)[0] == ""
+    assert pools.records["chat-0"].state is S.DRAINING
+
+
+def test_a_pool_is_paused_by_those_who_may() -> None:
+    """Nobody else, and nobody unproven."""
+    pools = guarded()
+    for pool, user in (("code", "bob"), ("chat", None), ("chat", "eve")):
+        request = asked("pause", instance_id=None, pool=pool, proven_user=user)
+        assert pools.answer(request, NOW)[0].startswith("not authorised")
+    assert not any(pool.paused for pool in pools.pools.values())
+    assert (
+        pools.answer(asked("pause", instance_id=None, pool="chat", proven_user="bob"), NOW)[0] == ""
+    )
+    assert pools.pools["chat"].paused
+
+
+def test_what_gets_no_traffic_is_not_in_rotation() -> None:
+    """An operator's ceiling of 0 takes from the ejection budget what a drain would take."""
+    pool = fleet("a", "b")
+    assert pool.answer(asked("set_weight", instance_id="a", weight=0), NOW)[0] == ""
+    assert pool.facts_of("default").serving == 1
+    refusal = pool.answer(asked("set_weight", instance_id="b", weight=0), NOW)[0]
+    assert "min_in_rotation is 1" in refusal
+    pool.apply("b", hard(instance_id="b"), NOW)
+    held = pool.records["b"].incident
+    assert held is not None
+    assert held.status == "held"

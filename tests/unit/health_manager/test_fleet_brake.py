@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from gatemesh_common.messages import Action, ActionRequest, CheckLevel, InstanceState
+from gatemesh_common.messages import Action, CheckLevel, InstanceState
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.fleet_brake import accused_lately, why_braked
 from gatemesh_health_manager.policy import FleetBrake, Policy, parse_policy
 
@@ -89,10 +90,10 @@ def held(world: World) -> list[str]:
     ]
 
 
-def asked(world: World, action: str, **fields: Any) -> ActionRequest:
+def asked(world: World, action: str, **fields: Any) -> Asked:
     """Return an operator's request."""
     known = {"timestamp": world.now, "action": action, "requested_by": "alice"}
-    return ActionRequest.model_validate(known | fields)
+    return Asked.model_validate(known | fields)
 
 
 def test_the_third_of_four_makes_it_fall() -> None:

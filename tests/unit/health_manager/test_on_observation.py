@@ -1,5 +1,7 @@
 """Lives begin and end, asked for or not."""
 
+from typing import Any
+
 import pytest
 
 from gatemesh_common.messages import Action, InstanceObserved, InstanceState
@@ -152,3 +154,25 @@ def test_a_clock_set_back_does_not_deafen() -> None:
     decision = observed(record(observed_at=at(3600)), seen(running=False))
     assert decision.record.state is S.RESTARTING
     assert decision.record.observed_at == at(1)
+
+
+@pytest.mark.parametrize(
+    ("known", "fields", "version", "former"),
+    [
+        pytest.param("v1", {}, "v2", "v1", id="new"),
+        pytest.param("v1", {"former_version": "v0"}, "v1", "v0", id="the-same"),
+        pytest.param("unknown", {}, "v2", None, id="from-unknown"),
+        pytest.param("v1", {}, "unknown", None, id="to-unknown"),
+        pytest.param("v2", {"former_version": "v1", "rolled_back_at": NOW}, "v1", None, id="back"),
+        pytest.param("v2", {"former_version": "v1"}, "v1", "v2", id="back-by-hand"),
+    ],
+)
+def test_a_change_of_the_model_version_is_noted(
+    known: str, fields: dict[str, Any], version: str, former: str | None
+) -> None:
+    """The one before is what a roll-back leads to; going back is no new version."""
+    one = case(record(model_version=known, **fields), after_s=1)
+    on_observation(one, seen(model_version=version))
+    after = one.decision().record
+    assert (after.model_version, after.former_version) == (version, former)
+    assert (after.version_since == at(1)) is (former is not None and version != known)

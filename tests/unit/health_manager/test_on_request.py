@@ -17,7 +17,8 @@ S = InstanceState
 def answered(about: InstanceRecord, action: str, pool: PoolFacts = ROOM) -> Decision:
     """Return the decision about one request."""
     one = case(about, pool)
-    on_request(one, asked(action, reason="maintenance"))
+    fields = {"weight": 0} if action == "set_weight" else {}
+    on_request(one, asked(action, reason="maintenance", **fields))
     return one.decision()
 
 
@@ -35,6 +36,7 @@ def actions(decision: Decision) -> list[Action]:
         ("repair", S.EJECTED, [Action.EJECT]),
         ("replace", S.EJECTED, [Action.EJECT]),
         ("quarantine", S.QUARANTINED, [Action.EJECT]),
+        ("roll_back", S.EJECTED, [Action.EJECT]),
     ],
 )
 def test_a_serving_instance_is_taken_out(action: str, state: S, commands: list[Action]) -> None:
@@ -103,6 +105,7 @@ def test_the_floor_holds_for_people_too(action: str) -> None:
         (S.REPLACING, "replace"),
         (S.QUARANTINED, "quarantine"),
         (S.HEALTHY, "release"),
+        (S.STARTING, "roll_back"),
     ],
 )
 def test_what_the_state_does_not_allow_is_refused(state: S, action: str) -> None:
@@ -164,6 +167,43 @@ def test_an_operator_takes_over_the_incident_under_way() -> None:
 def test_a_stopped_instance_needs_no_eject_to_be_quarantined() -> None:
     """There is nothing to take out."""
     assert answered(record(S.STARTING, running=False), "quarantine").commands == ()
+
+
+def weighed(about: InstanceRecord, weight: float, pool: PoolFacts = ROOM) -> Decision:
+    """Return what a ceiling does."""
+    one = case(about, pool)
+    on_request(one, asked("set_weight", weight=weight))
+    return one.decision()
+
+
+def test_a_ceiling_holds_until_it_is_lifted() -> None:
+    """Through restarts and quarantine; agents are told at once."""
+    decision = weighed(record(), 0.3)
+    assert (decision.record.weight, decision.record.weight_ceiling) == (0.3, 0.3)
+    assert decision.routing_changed
+    assert (decision.incidents, decision.commands) == ((), ())
+    kept = answered(decision.record, "drain").record
+    assert kept.weight_ceiling == 0.3
+    lifted = weighed(decision.record, 1).record
+    assert (lifted.weight, lifted.weight_ceiling) == (1.0, None)
+    assert weighed(record(S.QUARANTINED), 0.5).record.weight_ceiling == 0.5
+
+
+def test_no_traffic_at_all_is_out_of_rotation() -> None:
+    """The budget holds for it, and what is out already needs no room."""
+    decision = weighed(record(), 0)
+    assert decision.record.weight == 0
+    assert decision.record.state is S.HEALTHY
+    assert answered(decision.record, "drain", NO_ROOM).refusal is None
+    assert weighed(record(), 0.1, NO_ROOM).refusal is None
+
+
+def test_a_quarantined_instance_is_rolled_back_by_name_only() -> None:
+    """A pool's request releases nobody."""
+    assert actions(answered(record(S.QUARANTINED), "roll_back")) == [Action.ROLL_BACK]
+    one = case(record(S.QUARANTINED))
+    on_request(one, asked("roll_back", instance_id=None))
+    assert "not possible while it is quarantined" in str(one.decision().refusal)
 
 
 def test_every_request_about_an_instance_has_an_answer() -> None:

@@ -96,6 +96,22 @@ def test_points_that_are_not_named_keep_their_default() -> None:
             "line 1: defaults.own_conditions: Value error, name: a1 stands there twice",
             id="own-name-twice",
         ),
+        pytest.param(
+            '[roles.oncall]\npools = ["chat"]\nactions = ["drain", "fly"]\n[operators]',
+            "line 3: roles.oncall.actions.1: Input should be",
+            id="role-action",
+        ),
+        pytest.param(
+            '[roles.oncall]\nactions = ["*"]\n[operators]\nbob = ["oncall"]\n"al.ice" = ["boss"]',
+            "line 5: operators.al.ice: there is no role 'boss'; known roles: oncall",
+            id="operator-role",
+        ),
+        pytest.param(
+            '\n[roles.oncall]\nactions = ["*"]',
+            "line 2: roles.oncall: nobody has a role",
+            id="roles-without-operators",
+        ),
+        pytest.param('[operators]\nbob = "boss"', "line 2: operators.bob", id="operator-no-list"),
         pytest.param("[default.drain]\ngrace_s = 1", "line 1: default: Extra", id="table"),
         pytest.param("pools = 3", "line 1: pools", id="pools-no-table"),
         pytest.param("[pools]\nchat = 3", "line 2: pools.chat", id="pool-no-table"),
@@ -140,3 +156,14 @@ def test_a_pool_may_have_conditions_of_its_own() -> None:
     assert [rule.name for rule in rules.for_pool("chat").own_conditions] == ["one"]
     assert rules.version != Policy().version
     assert Policy.model_validate_json(rules.canonical()) == rules
+
+
+def test_who_may_ask_is_a_part_of_the_rules() -> None:
+    """Their version knows it, and a replay finds it in them."""
+    text = '[roles.oncall]\nactions = ["restart", "drain"]\n[operators]\nbob = ["oncall"]\n'
+    rules = parse_policy(text)
+    assert rules.roles["oncall"].allows("drain", "chat")
+    assert rules.operators == {"bob": {"oncall"}}
+    assert Policy.model_validate_json(rules.canonical()) == rules
+    assert rules.version != Policy().version == parse_policy("").version
+    assert parse_policy("[operators]").operators == {}

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatemesh_common.messages import (
-    ActionRequest,
     CheckLevel,
     InstanceState,
     ReportOutcome,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.policy import Policy, parse_policy
 
 from .samples import NOW
@@ -68,7 +68,7 @@ def ask(name: str, action: str) -> Step:
     """An operator's request."""
 
     def step(world: World) -> None:
-        request = ActionRequest.model_validate(
+        request = Asked.model_validate(
             {
                 "timestamp": world.now,
                 "instance_id": name,
@@ -84,9 +84,7 @@ def ask(name: str, action: str) -> Step:
 def pause(action: str) -> Step:
     """An operator stops or resumes acting."""
     return lambda w: w.fleet.pause(
-        ActionRequest.model_validate(
-            {"timestamp": w.now, "requested_by": "alice", "action": action}
-        )
+        Asked.model_validate({"timestamp": w.now, "requested_by": "alice", "action": action})
     )
 
 

@@ -22,5 +22,6 @@ def test_an_instance_is_observed_once_its_address_is_known() -> None:
 
 def test_names_that_are_stored_stay() -> None:
     """Rows of earlier releases must be read by later ones."""
-    assert {str(c) for c in Condition} == {*"ABCD", "exit", "probes", "overdue", "operator", "own"}
-    assert {str(p) for p in Playbook} == {"restart", "stop", "repair", "replace"}
+    named = {"exit", "probes", "overdue", "operator", "own", "roll_back"}
+    assert {str(c) for c in Condition} == {*"ABCD"} | named
+    assert {str(p) for p in Playbook} == {"restart", "stop", "repair", "replace", "roll_back"}

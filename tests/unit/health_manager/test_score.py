@@ -139,3 +139,12 @@ def test_the_ramp_only_rises_and_in_tenths() -> None:
     weights = [weight_of(about, POLICY, at(second)) for second in range(40)]
     assert weights == sorted(weights)
     assert set(weights) == {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "weight"), [(None, 1.0), (1.0, 1.0), (0.25, 0.25), (0.05, 0.05), (0.0, 0.0)]
+)
+def test_an_operators_ceiling_goes_before_the_floor(ceiling: float | None, weight: float) -> None:
+    """It is what a person asked for; 0 keeps every request away."""
+    assert weight_of(record(weight_ceiling=ceiling), POLICY, NOW) == weight
+    assert weight_of(record(InstanceState.DRAINING, weight_ceiling=ceiling), POLICY, NOW) == 0.0

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     InstanceState,
     ReportOutcome,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.policy import parse_policy
 from gatemesh_health_manager.record import Condition
 
@@ -142,7 +142,7 @@ def test_a_pause_holds_condition_c() -> None:
 def say(world: World, action: str) -> None:
     """Have an operator pause or resume the pool."""
     fields = {"timestamp": world.now, "requested_by": "alice", "action": action}
-    world.fleet.pause(ActionRequest.model_validate(fields))
+    world.fleet.pause(Asked.model_validate(fields))
 
 
 def test_the_loop_closes_after_condition_d() -> None:

@@ -10,11 +10,13 @@ from faststream.rabbit import RabbitBroker, RabbitRouter, TestRabbitBroker
 from gatemesh_common.broker import WORK_QUEUES, topic
 from gatemesh_common.messages import (
     Action,
+    ActionRequest,
     InstanceObserved,
     Message,
     RequestRejected,
     StepFinished,
     TelemetryWindow,
+    TrialRequest,
 )
 from gatemesh_health_manager.batcher import Batcher
 from gatemesh_health_manager.store import Store
@@ -33,12 +35,18 @@ class Kept:
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, Message]] = []
+        self.senders: list[str | None] = []
 
     async def apply_event(self, queue: str, event: Message) -> None:
         """Keep a report or an observation."""
         self.messages.append((queue, event))
 
-    apply_request = apply_event
+    async def apply_request(self, queue: str, request: Message, user: str | None) -> None:
+        """Keep a request and its sender."""
+        self.messages.append((queue, request))
+        self.senders.append(user)
+
+    apply_trial = apply_request
 
     async def submit(self, message: Message) -> None:
         """Keep what goes through a batcher."""
@@ -56,11 +64,14 @@ def routers(kept: Kept) -> Sequence[RabbitRouter]:
 
 
 COMMON: dict[str, Any] = {"timestamp": NOW, "instance_id": "e", "pool": "p", "incarnation": 1}
+REQUEST = ActionRequest.model_validate(asked("drain").model_dump())
+TRIAL = TrialRequest.model_validate(asked("drain").model_dump())
 MESSAGES: list[Message] = [
     verdict(),
     report(Action.DRAIN),
     seen(),
-    asked("drain"),
+    REQUEST,
+    TRIAL,
     StepFinished(**COMMON, command_id="c", step="stopped"),
     TelemetryWindow(**COMMON, agent_id="a", window_start=NOW, window_end=at(1)),
     RequestRejected(**COMMON, agent_id="a", request_id="r", cause="draining"),
@@ -80,6 +91,20 @@ async def test_a_message_reaches_the_store_once(message: Message) -> None:
         )
     [(_, got)] = kept.messages
     assert got == message
+
+
+@pytest.mark.parametrize("request_", [REQUEST, TRIAL], ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize("user", ["alice", None])
+async def test_a_request_comes_with_its_sender(request_: Message, user: str | None) -> None:
+    """The property that the broker checks, not what the body says."""
+    kept = Kept()
+    broker = RabbitBroker()
+    for router in routers(kept):
+        broker.include_router(router)
+    body = request_.model_dump(mode="json") | {"proven_user": "root", "user_id": "root"}
+    async with TestRabbitBroker(broker):
+        await broker.publish(body, request_.key(), exchange=topic(request_.exchange), user_id=user)
+    assert kept.senders == [user]
 
 
 def test_every_subscriber_acknowledges_after_the_commit() -> None:

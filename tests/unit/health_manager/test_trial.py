@@ -57,3 +57,14 @@ def test_a_reset_of_the_brake_is_told() -> None:
     _, told = try_out(fleet, asked("reset_brake", instance_id=None, backlog="skip"), NOW)
     assert told == "engine-0: incident expired; 3 of 3 in rotation then"
     assert fleet.pools["default"].braked_at == NOW
+
+
+def test_a_ceiling_is_told() -> None:
+    """With the weight that it makes."""
+    fleet = pool(record())
+    _, told = try_out(fleet, asked("set_weight", weight=0.4), NOW)
+    assert told == "engine-0: weight 1 -> 0.4, at most 0.4; 3 of 3 in rotation then"
+    _, told = try_out(
+        pool(record(weight=0.4, weight_ceiling=0.4)), asked("set_weight", weight=1), NOW
+    )
+    assert told.startswith("engine-0: weight 0.4 -> 1, no ceiling;")

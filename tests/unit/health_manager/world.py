@@ -8,7 +8,6 @@ from typing import Any
 
 from gatemesh_common.messages import (
     Action,
-    ActionRequest,
     CheckLevel,
     CommandReport,
     InstanceObserved,
@@ -17,6 +16,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
     Verdict,
 )
+from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.facts import (
     Copies,
     CopyKey,
@@ -30,7 +30,7 @@ from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import CommandOrder, Condition, Decision, Incident, Tick
+from gatemesh_health_manager.record import CommandOrder, Decision, Incident, Tick
 from gatemesh_health_manager.states import Trigger
 
 from .samples import NOW
@@ -55,6 +55,8 @@ class Engine:
     life: int = 1
     running: bool = True
     good: bool = True
+    version: str = "v1"
+    former: str = "v1"
 
     @property
     def life_id(self) -> str | None:
@@ -81,6 +83,7 @@ class World:
         self.incidents: dict[str, Incident] = {}
         self.restarts: dict[str, int] = defaultdict(int)
         self.replacements: dict[str, int] = defaultdict(int)
+        self.roll_backs: dict[str, int] = defaultdict(int)
         self._seen: set[str] = set()
         self._failures: dict[tuple[str, int], list[tuple[datetime, str, str]]] = defaultdict(list)
         self._copies: dict[tuple[CopyKey, int], list[datetime]] = defaultdict(list)
@@ -112,6 +115,7 @@ class World:
             running=engine.running,
             life_id=engine.life_id,
             base_url="http://127.0.0.1:1",
+            model_version=engine.version,
         )
         self._apply(name, event)
 
@@ -157,6 +161,11 @@ class World:
             engine.start()
             engine.good = True
             self.replacements[name] += 1
+        elif command.action is Action.ROLL_BACK and engine.life_id in (command.life_id, None):
+            engine.start()
+            engine.good = True
+            engine.version = engine.former
+            self.roll_backs[name] += 1
 
     def answer_probes(self, name: str) -> None:
         """Have an agent run the probes that are asked for."""
@@ -223,7 +232,7 @@ class World:
 
     def reset_brake(self, backlog: str) -> bool:
         """Have a person take the fleet brake off; False when it is not on."""
-        request = ActionRequest.model_validate(
+        request = Asked.model_validate(
             {
                 "timestamp": self.now,
                 "requested_by": "alice",
@@ -303,7 +312,7 @@ class World:
 
     def _check_brake(self, decision: Decision, *, braked: bool) -> None:
         incident = decision.record.incident
-        if not braked or (incident is not None and incident.condition is Condition.OPERATOR):
+        if not braked or (incident is not None and incident.is_wanted):
             return
         # Only operators withdraw.
         forbidden = OWN_CHOICE - {Trigger.WITHDRAWN}

@@ -70,6 +70,14 @@ class StopFailedError(GatemeshError):
     """The process outlived even SIGKILL."""
 
 
+class RollBackNotOfferedError(GatemeshError):
+    """No way back to the model version before is known; nothing was touched."""
+
+
+class RollBackFailedError(GatemeshError):
+    """The way back did not end well; the present life was not ended for it."""
+
+
 class EngineBackend(Protocol):
     """Acts on engine instances. Every method is idempotent.
 
@@ -102,4 +110,15 @@ class EngineBackend(Protocol):
 
         Raises:
             StartFailedError: the platform says that the program cannot be started.
+        """
+
+    async def roll_back(self, instance: Instance) -> None:
+        """See to it that the next life runs the model version before the present one.
+
+        Asked again, also for another instance that shares its configuration, it goes no further
+        back. The life that runs may end by it.
+
+        Raises:
+            RollBackNotOfferedError: the platform knows no way back for this instance.
+            RollBackFailedError: it could not be done.
         """

@@ -9,6 +9,7 @@ from gatemesh_executor.backends.base import (
     Ending,
     Observation,
     Phase,
+    RollBackNotOfferedError,
     StartFailedError,
 )
 from gatemesh_executor.instances import Instance, Instances
@@ -21,6 +22,7 @@ class Habits:
     drain_s: float = 0.0
     """Seconds from SIGTERM to its end; infinite when it ignores the signal."""
     fails_to_start: bool = False
+    knows_a_way_back: bool = True
 
 
 class FakeBackend:
@@ -33,6 +35,7 @@ class FakeBackend:
         self.habits = {instance_id: Habits() for instance_id in instances}
         self.down = False
         self.calls: list[tuple[str, str]] = []
+        self.rolled_back: set[str] = set()
 
     async def verify(self) -> None:
         """Find nothing wrong, if the platform answers."""
@@ -69,6 +72,14 @@ class FakeBackend:
             f"life-{self._lives}",
             self._clock().replace(microsecond=0),
         )
+
+    async def roll_back(self, instance: Instance) -> None:
+        """Note that the next life runs the former version."""
+        self._answer()
+        self.calls.append(("roll_back", instance.instance_id))
+        if not self.habits[instance.instance_id].knows_a_way_back:
+            raise RollBackNotOfferedError("this engine knows no way back")
+        self.rolled_back.add(instance.instance_id)
 
     def crash(self, instance_id: str, exit_code: int = 0) -> None:
         """End the running life from within."""

@@ -25,6 +25,7 @@ from gatemesh_executor.backends.process_group import (
     orphans,
     read_stat,
 )
+from gatemesh_executor.backends.way_back import run_way_back
 from gatemesh_executor.instances import Instance, Instances
 from gatemesh_executor.pace import Pace
 
@@ -202,6 +203,10 @@ class SupervisorBackend:
         except Fault as fault:
             if fault.faultCode != ALREADY_STARTED:
                 raise StartFailedError(fault.faultString) from fault
+
+    async def roll_back(self, instance: Instance) -> None:
+        """Run the command that is configured for it; supervisord knows no versions."""
+        await run_way_back(instance)
 
     async def _end(self, instance: Instance, found: Observation, grace_s: float) -> Ending:
         live = LiveProcess(pid_of(found.life_id) or 0, found.life_id or "")
