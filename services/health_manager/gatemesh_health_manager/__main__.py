@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.signatures import command_signer, load_signing_key
 from gatemesh_health_manager.store import APP_ID, Store
 from gatemesh_health_manager.store_baselines import BaselineStore
+from gatemesh_health_manager.store_days import DayStore
 from gatemesh_health_manager.subscribers import (
     QUEUES,
     event_router,
@@ -52,6 +54,15 @@ SCHEMA_RETRY_S = 1.0
 PLANNED_START = "--planned-start"
 """With `migrate`: everything is started on purpose, so that earlier restarts do not count."""
 COMMANDS: Sequence[Sequence[str]] = ([], ["migrate"], ["migrate", PLANNED_START])
+
+
+@dataclass(frozen=True)
+class Stores:
+    """What the manager writes to the database through."""
+
+    store: Store
+    baselines: BaselineStore
+    days: DayStore
 
 
 async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -> int:
@@ -83,15 +94,18 @@ async def run(
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
             store = Store(engine, policy, utc_now, announced=relay.wake, sign=sign)
-            baselines = BaselineStore(engine, policy, utc_now)
+            stores = Stores(
+                store, BaselineStore(engine, policy, utc_now), DayStore(engine, utc_now)
+            )
             await retry_passing_faults(store.register_policy)
+            await retry_passing_faults(stores.days.prepare)
             readiness.set("database", met=True)
             await declare_when_up(publisher)
             readiness.set("broker", met=True)
             log.info("health_manager_started", extra={"policy_version": policy.version})
             await first_to_end(
                 relay.run(),
-                ticker(settings, store, publisher, leadership, baselines).run(),
+                ticker(settings, stores, publisher, leadership).run(),
                 consume(settings, store, publisher, readiness),
             )
     finally:
@@ -123,23 +137,24 @@ async def schema_version(engine: AsyncEngine) -> str:
 
 def ticker(
     settings: HealthManagerSettings,
-    store: Store,
+    stores: Stores,
     publisher: Publisher,
     leadership: Leadership,
-    baselines: BaselineStore,
 ) -> Ticker:
     """Return the ticker that the settings describe."""
     return Ticker(
-        store,
+        stores.store,
         publisher,
         leadership,
-        baselines,
+        stores.baselines,
+        stores.days,
         policy_file=PolicyFile(settings.policy_file) if settings.policy_file else None,
         tick_s=settings.tick_s,
         heartbeat_s=settings.heartbeat_s,
         baseline_s=settings.baseline_s,
         inbox_keep=timedelta(hours=settings.inbox_keep_h),
         history_keep=timedelta(days=settings.replay_keep_days),
+        verdicts_keep=timedelta(days=settings.verdicts_keep_days),
     )
 
 

@@ -196,7 +196,7 @@ class Store:
         ]
 
     async def forget_history(self, older_than: timedelta) -> int:
-        """Delete inputs of decisions and refused commands of long ago; return how many."""
+        """Drop inputs of decisions and refused commands of long ago; return how many."""
         async with transaction(self._engine) as connection:
             return await store_fleet.forget_history(connection, self._clock() - older_than)
 
@@ -275,7 +275,9 @@ class Work:
 
     async def judge(self, verdicts: Sequence[Verdict]) -> None:
         """Insert verdicts and decide about each, as if they had come one by one."""
-        copies = await store_verdicts.earlier_copies(self._connection, self.fleet, verdicts)
+        copies = await store_verdicts.earlier_copies(
+            self._connection, self.fleet, verdicts, self._now
+        )
         facts = await self.store_verdicts(verdicts)
         if verdicts:
             self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
