@@ -25,6 +25,7 @@ LONGEST_CLOSE_S = 5.0
 def envelope(message: Message, app_id: str) -> aio_pika.Message:
     """Wrap a message: persistent JSON with CloudEvents-shaped headers and W3C trace context."""
     headers: dict[str, str] = {
+        **message.placing(),
         "cloudEvents:specversion": "1.0",
         "cloudEvents:id": message.message_id,
         "cloudEvents:type": f"gatemesh.{message.routing_key}",

@@ -32,6 +32,7 @@ from gatemesh_common.settings import load_settings
 from gatemesh_health_manager import migrate
 from gatemesh_health_manager.policy import Policy, load_policy
 from gatemesh_health_manager.policy_file import PolicyFile
+from gatemesh_health_manager.reading import VerdictReading
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.signatures import command_signer, load_signing_key
 from gatemesh_health_manager.store import APP_ID, Store
@@ -42,8 +43,6 @@ from gatemesh_health_manager.subscribers import (
     event_router,
     record_batcher,
     record_router,
-    verdict_batcher,
-    verdict_router,
 )
 from gatemesh_health_manager.ticker import Leadership, Ticker
 
@@ -68,7 +67,7 @@ class Stores:
 async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -> int:
     """Run until told to stop; return the exit code."""
     stop = stop_requested()
-    readiness = Readiness("database", "broker", "consumers")
+    readiness = Readiness("database", "broker", "consumers", "verdicts")
     start_admin_server(settings.admin_host, settings.admin_port, readiness)
 
     async def stop_in_order() -> None:
@@ -106,6 +105,9 @@ async def run(
             await first_to_end(
                 relay.run(),
                 ticker(settings, stores, publisher, leadership).run(),
+                VerdictReading(settings, store, publisher, engine).run(
+                    lambda: readiness.set("verdicts", met=True)
+                ),
                 consume(settings, store, publisher, readiness),
             )
     finally:
@@ -162,14 +164,12 @@ async def consume(
     settings: HealthManagerSettings, store: Store, publisher: Publisher, readiness: Readiness
 ) -> None:
     """Handle messages until a consumer is lost."""
-    verdicts = verdict_batcher(store)
     steps, telemetry, rejected = (
         record_batcher(store, queue) for queue in (STEPS, TELEMETRY, REJECTED)
     )
 
     async def subscribe() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
-        broker.include_router(verdict_router(verdicts))
         broker.include_router(event_router(store))
         broker.include_router(record_router(steps, telemetry, rejected))
         await broker.start()
@@ -177,7 +177,7 @@ async def consume(
 
     broker = await with_broker(subscribe)
     readiness.set("consumers", met=True)
-    batchers = (verdicts, steps, telemetry, rejected)
+    batchers = (steps, telemetry, rejected)
     batching = asyncio.ensure_future(first_to_end(*(batcher.run() for batcher in batchers)))
     try:
         await first_to_end(watch_consumers(publisher, QUEUES), asyncio.shield(batching))

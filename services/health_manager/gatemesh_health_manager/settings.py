@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
+from gatemesh_common.broker import MOST_SHARDS
 from gatemesh_common.settings import ServiceSettings
 
 
@@ -37,6 +38,9 @@ class HealthManagerSettings(ServiceSettings):
 
     prefetch: int = Field(default=500, ge=1, le=10_000)
     """Messages that one queue may have under way here."""
+
+    verdict_shards: int = Field(default=1, ge=1, le=MOST_SHARDS)
+    """Queues that verdicts are spread over by instance; the same for all managers of a broker."""
 
     tick_s: float = Field(default=1.0, gt=0, le=60)
     """Seconds between two looks at what is overdue."""

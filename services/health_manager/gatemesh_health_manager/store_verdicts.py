@@ -92,7 +92,7 @@ async def earlier_copies(
     wanted = sorted({copy_key(verdict) for verdict in counting})
     names, prompts, levels, hards = zip(*wanted, strict=True)
     query = {
-        "since": min(copies_matter_from(fleet, verdict, now) for verdict in counting),
+        "since": copies_matter_from(fleet, counting, now),
         "names": list(names),
         "lives": [fleet.records[name].incarnation for name in names],
         "prompts": [storable(prompt) for prompt in prompts],
@@ -103,10 +103,10 @@ async def earlier_copies(
     return Copies({(name, *key): at for name, *key, at in rows})
 
 
-def copies_matter_from(fleet: Fleet, verdict: Verdict, now: datetime) -> datetime:
-    """Return from when on an earlier copy of a failure changes what it costs."""
-    half_life_s = fleet.policy.for_pool(fleet.records[verdict.instance_id].pool).score.half_life_s
-    at = evidence_time(verdict, now)
+def copies_matter_from(fleet: Fleet, verdicts: Sequence[Verdict], now: datetime) -> datetime:
+    """Return from when on an earlier copy of one of these failures changes what that costs."""
+    at = min(now, *(verdict.timestamp for verdict in verdicts))
+    half_life_s = max(fleet.policy.for_pool(pool).score.half_life_s for pool in fleet.pools)
     reach_s = min(COPIES_FADE * half_life_s, (at - EARLIEST).total_seconds())
     return at - timedelta(seconds=reach_s)
 

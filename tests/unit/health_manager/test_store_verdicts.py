@@ -39,7 +39,7 @@ def test_a_window_is_looked_for_in_no_day_before_it() -> None:
 def test_copies_before_are_lost_in_rounding() -> None:
     """Bit for bit, whatever a failure costs: leaving them out changes no decision."""
     failed = verdict(timestamp=at(-10))
-    earliest = copies_matter_from(fleet(record()), failed, NOW)
+    earliest = copies_matter_from(fleet(record()), [failed, verdict()], NOW)
     for points in (1.0, 8.0, 10.0, 33.3, 64.0, 100.0):
         rules = POLICY.score.model_copy(update={"points": {CheckLevel.L1: points}})
         alone = penalised(record(), failed, at(-10), rules)
@@ -49,4 +49,4 @@ def test_copies_before_are_lost_in_rounding() -> None:
 def test_a_failure_of_the_dawn_of_time_is_looked_for() -> None:
     """A clock at its beginning ends no manager."""
     early = verdict(timestamp=datetime(1, 1, 3, tzinfo=UTC))
-    assert copies_matter_from(fleet(record()), early, NOW) <= early.timestamp
+    assert copies_matter_from(fleet(record()), [early], NOW) <= early.timestamp
