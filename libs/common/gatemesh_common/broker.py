@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aio_pika import ExchangeType
-from aio_pika.abc import AbstractChannel
+from aio_pika.abc import AbstractChannel, AbstractQueue
 from faststream.rabbit import ExchangeType as FastExchangeType
 from faststream.rabbit import QueueType, RabbitExchange, RabbitQueue
 
@@ -31,6 +31,8 @@ class WorkQueue:
     routing_key: str
     most_messages: int | None = None
     """Messages that it holds; the broker refuses more. None leaves it open."""
+    one_reader: bool = False
+    """True where the broker serves one consumer at a time, so that order holds."""
 
 
 VERDICTS = WorkQueue("health_manager.verdicts", ALERTS, "#")
@@ -43,6 +45,12 @@ TELEMETRY = WorkQueue("health_manager.telemetry", EVENTS, "telemetry.v1.#")
 REJECTED = WorkQueue("health_manager.rejected", EVENTS, "rejected.v1.#")
 SAMPLES = WorkQueue("shadow.samples", SHADOW, "sample.v1.#", most_messages=2000)
 COMMANDS = WorkQueue("executor.commands", CONTROL, "command.v1.#")
+
+SHARDING = "gatemesh.verdicts"
+"""Between the verdicts' exchange and their queues: by bucket to a shard's queue."""
+UNSHARDED = "gatemesh.verdicts.rest"
+"""What no bucket leads anywhere: all of it while there are no shards, else what names none."""
+MOST_SHARDS = 16
 
 WORK_QUEUES = (
     VERDICTS,
@@ -60,9 +68,9 @@ WORK_QUEUES = (
 
 def queue_arguments(queue: WorkQueue) -> dict[str, Any]:
     """Return the arguments of a work queue; the same everywhere, or redeclaring fails."""
-    bound: dict[str, Any] = {}
+    bound: dict[str, Any] = {"x-single-active-consumer": True} if queue.one_reader else {}
     if queue.most_messages is not None:
-        bound = {"x-max-length": queue.most_messages, "x-overflow": "reject-publish"}
+        bound |= {"x-max-length": queue.most_messages, "x-overflow": "reject-publish"}
     return {
         "x-queue-type": "quorum",
         "x-delivery-limit": DELIVERY_LIMIT,
@@ -119,4 +127,29 @@ async def declare_topology(
         declared = await channel.declare_queue(
             queue.name, durable=True, arguments=queue_arguments(queue)
         )
-        await declared.bind(queue.exchange, routing_key=queue.routing_key)
+        if queue is VERDICTS:
+            await bind_verdicts(channel, declared)
+        else:
+            await declared.bind(queue.exchange, routing_key=queue.routing_key)
+
+
+async def bind_verdicts(channel: AbstractChannel, queue: AbstractQueue) -> None:
+    """Lead verdicts to their queue past the place where managers bind shards."""
+    rest = await channel.declare_exchange(UNSHARDED, ExchangeType.FANOUT, durable=True)
+    sharding = await channel.declare_exchange(
+        SHARDING, ExchangeType.HEADERS, durable=True, arguments={"alternate-exchange": UNSHARDED}
+    )
+    await queue.bind(rest)
+    await sharding.bind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
+    # The way of the releases before would bring sharded verdicts here a second time.
+    await queue.unbind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
+
+
+def shard_queue(shard: int) -> WorkQueue:
+    """Return the queue of one shard."""
+    return WorkQueue(f"{VERDICTS.name}.{shard}", SHARDING, "", one_reader=True)
+
+
+def shard_of(bucket: int, shards: int) -> int:
+    """Return the shard that a bucket's verdicts belong to."""
+    return bucket % shards

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from gatemesh_common.broker import WorkQueue, declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
+from gatemesh_common.message import BUCKET_HEADER
 from gatemesh_common.messages import DEAD, SHADOW
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
 from gatemesh_common.publisher import Publisher
@@ -22,8 +23,8 @@ from gatemesh_common.publisher import Publisher
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id")
-"""Beginnings of the headers that a dead letter keeps: published again, it must still be proven."""
+KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER)
+"""Beginnings of the headers that a dead letter keeps: published again, it is proven and placed."""
 LONGEST_RETRY_DELAY_S = 5.0
 LONGEST_DECLARING_S = 10.0
 BROKER_FAULTS = (

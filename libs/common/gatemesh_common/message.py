@@ -2,12 +2,24 @@
 
 import hashlib
 import json
+import zlib
+from collections.abc import Mapping
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
 from gatemesh_common.words import Identifier, UtcDatetime
+
+# A header whose name begins with "x-" is not matched by the broker.
+BUCKET_HEADER = "gatemesh-bucket"
+BUCKETS = 64
+"""Instances are spread over so many; managers divide the buckets among shards of any number."""
+
+
+def bucket_of(instance_id: str) -> int:
+    """Return the bucket of an instance, the same everywhere and for ever."""
+    return zlib.crc32(instance_id.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 class Message(BaseModel):
@@ -31,6 +43,10 @@ class Message(BaseModel):
     def key_words(self) -> tuple[str, ...]:
         """Return the words after the fixed part of the routing key."""
         return ()
+
+    def placing(self) -> Mapping[str, str]:
+        """Return the headers by which the broker places the message, beside its key."""
+        return {}
 
     def key(self) -> str:
         """Return the full routing key."""

@@ -1,5 +1,6 @@
 """Every class that crosses the broker: frozen, versioned by key, tolerant of newer fields."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -18,7 +19,13 @@ from gatemesh_common.commands import (
     RollBackInstance,
 )
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
-from gatemesh_common.message import HandmadeMessage, InstanceMessage, Message
+from gatemesh_common.message import (
+    BUCKET_HEADER,
+    HandmadeMessage,
+    InstanceMessage,
+    Message,
+    bucket_of,
+)
 from gatemesh_common.reasons import Reason
 from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch
 from gatemesh_common.words import (
@@ -150,6 +157,10 @@ class Verdict(HandmadeMessage):
     attribution: Attribution = Attribution.UNKNOWN
     """Whose fault it is; a failure that is the request's does not count against the instance."""
     details: dict[str, Any] = Field(default_factory=dict)
+
+    def placing(self) -> Mapping[str, str]:
+        """Return the bucket of the instance: all of its verdicts take one way, in order."""
+        return {BUCKET_HEADER: str(bucket_of(self.instance_id))}
 
     def key_words(self) -> tuple[str, ...]:
         """Return gate, pool and instance."""

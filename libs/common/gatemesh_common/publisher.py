@@ -41,6 +41,7 @@ def envelope(message: Message, app_id: str, user: str | None = None) -> aio_pika
     The broker's user goes with a message that is to be proven.
     """
     headers: dict[str, str] = {
+        **message.placing(),
         "cloudEvents:specversion": "1.0",
         "cloudEvents:id": message.message_id,
         "cloudEvents:type": f"gatemesh.{message.routing_key}",

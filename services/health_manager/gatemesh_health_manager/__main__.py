@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,17 +32,17 @@ from gatemesh_common.settings import load_settings
 from gatemesh_health_manager import migrate
 from gatemesh_health_manager.policy import Policy, load_policy
 from gatemesh_health_manager.policy_file import PolicyFile
+from gatemesh_health_manager.reading import VerdictReading
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.signatures import command_signer, load_signing_key
 from gatemesh_health_manager.store import APP_ID, Store
 from gatemesh_health_manager.store_baselines import BaselineStore
+from gatemesh_health_manager.store_days import DayStore
 from gatemesh_health_manager.subscribers import (
     QUEUES,
     event_router,
     record_batcher,
     record_router,
-    verdict_batcher,
-    verdict_router,
 )
 from gatemesh_health_manager.ticker import Leadership, Ticker
 
@@ -54,10 +55,19 @@ PLANNED_START = "--planned-start"
 COMMANDS: Sequence[Sequence[str]] = ([], ["migrate"], ["migrate", PLANNED_START])
 
 
+@dataclass(frozen=True)
+class Stores:
+    """What the manager writes to the database through."""
+
+    store: Store
+    baselines: BaselineStore
+    days: DayStore
+
+
 async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -> int:
     """Run until told to stop; return the exit code."""
     stop = stop_requested()
-    readiness = Readiness("database", "broker", "consumers")
+    readiness = Readiness("database", "broker", "consumers", "verdicts")
     start_admin_server(settings.admin_host, settings.admin_port, readiness)
 
     async def stop_in_order() -> None:
@@ -83,15 +93,21 @@ async def run(
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
             store = Store(engine, policy, utc_now, announced=relay.wake, sign=sign)
-            baselines = BaselineStore(engine, policy, utc_now)
+            stores = Stores(
+                store, BaselineStore(engine, policy, utc_now), DayStore(engine, utc_now)
+            )
             await retry_passing_faults(store.register_policy)
+            await retry_passing_faults(stores.days.prepare)
             readiness.set("database", met=True)
             await declare_when_up(publisher)
             readiness.set("broker", met=True)
             log.info("health_manager_started", extra={"policy_version": policy.version})
             await first_to_end(
                 relay.run(),
-                ticker(settings, store, publisher, leadership, baselines).run(),
+                ticker(settings, stores, publisher, leadership).run(),
+                VerdictReading(settings, store, publisher, engine).run(
+                    lambda: readiness.set("verdicts", met=True)
+                ),
                 consume(settings, store, publisher, readiness),
             )
     finally:
@@ -123,23 +139,24 @@ async def schema_version(engine: AsyncEngine) -> str:
 
 def ticker(
     settings: HealthManagerSettings,
-    store: Store,
+    stores: Stores,
     publisher: Publisher,
     leadership: Leadership,
-    baselines: BaselineStore,
 ) -> Ticker:
     """Return the ticker that the settings describe."""
     return Ticker(
-        store,
+        stores.store,
         publisher,
         leadership,
-        baselines,
+        stores.baselines,
+        stores.days,
         policy_file=PolicyFile(settings.policy_file) if settings.policy_file else None,
         tick_s=settings.tick_s,
         heartbeat_s=settings.heartbeat_s,
         baseline_s=settings.baseline_s,
         inbox_keep=timedelta(hours=settings.inbox_keep_h),
         history_keep=timedelta(days=settings.replay_keep_days),
+        verdicts_keep=timedelta(days=settings.verdicts_keep_days),
     )
 
 
@@ -147,14 +164,12 @@ async def consume(
     settings: HealthManagerSettings, store: Store, publisher: Publisher, readiness: Readiness
 ) -> None:
     """Handle messages until a consumer is lost."""
-    verdicts = verdict_batcher(store)
     steps, telemetry, rejected = (
         record_batcher(store, queue) for queue in (STEPS, TELEMETRY, REJECTED)
     )
 
     async def subscribe() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
-        broker.include_router(verdict_router(verdicts))
         broker.include_router(event_router(store))
         broker.include_router(record_router(steps, telemetry, rejected))
         await broker.start()
@@ -162,7 +177,7 @@ async def consume(
 
     broker = await with_broker(subscribe)
     readiness.set("consumers", met=True)
-    batchers = (verdicts, steps, telemetry, rejected)
+    batchers = (steps, telemetry, rejected)
     batching = asyncio.ensure_future(first_to_end(*(batcher.run() for batcher in batchers)))
     try:
         await first_to_end(watch_consumers(publisher, QUEUES), asyncio.shield(batching))

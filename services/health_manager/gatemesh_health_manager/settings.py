@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
+from gatemesh_common.broker import MOST_SHARDS
 from gatemesh_common.settings import ServiceSettings
 
 
@@ -38,6 +39,9 @@ class HealthManagerSettings(ServiceSettings):
     prefetch: int = Field(default=500, ge=1, le=10_000)
     """Messages that one queue may have under way here."""
 
+    verdict_shards: int = Field(default=1, ge=1, le=MOST_SHARDS)
+    """Queues that verdicts are spread over by instance; the same for all managers of a broker."""
+
     tick_s: float = Field(default=1.0, gt=0, le=60)
     """Seconds between two looks at what is overdue."""
 
@@ -52,6 +56,9 @@ class HealthManagerSettings(ServiceSettings):
 
     replay_keep_days: float = Field(default=30.0, gt=0, le=3650)
     """Days for which inputs of decisions and refused commands are kept."""
+
+    verdicts_keep_days: float = Field(default=90.0, ge=2, le=3650)
+    """Days for which verdicts and telemetry windows are kept; they are dropped by whole days."""
 
     database_deadline_s: float = Field(default=10.0, gt=0, le=120)
     """Longest wait for one answer of the database, in seconds."""

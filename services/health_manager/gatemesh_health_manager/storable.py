@@ -1,8 +1,9 @@
 """JSON as the database holds it."""
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -13,7 +14,8 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 def storable(value: Any) -> Any:
     """Return JSON that Postgres can hold: without U+0000, lone surrogates, NaN and infinity."""
     if isinstance(value, str):
-        return UNSTORABLE.sub("\ufffd", value)
+        is_plain = value.isascii() and "\x00" not in value
+        return value if is_plain else UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
@@ -21,3 +23,22 @@ def storable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [storable(inner) for inner in value]
     return value
+
+
+def storable_text(value: Any) -> str:
+    """Return the text of JSON that Postgres can hold."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(storable(value))
+    # Most need no second look: in ASCII, what cannot be stored is always escaped.
+    suspect = "\\u0000" in text or "\\ud" in text
+    return json.dumps(storable(value)) if suspect else text
+
+
+def storable_words(words: Sequence[str | None]) -> Sequence[str | None]:
+    """Return words that Postgres can hold."""
+    together = "".join(filter(None, words))
+    if together.isascii() and "\x00" not in together:
+        return words
+    return [storable(word) for word in words]

@@ -214,7 +214,7 @@ class Store:
         ]
 
     async def forget_history(self, older_than: timedelta) -> int:
-        """Delete inputs of decisions and refused commands of long ago; return how many."""
+        """Drop inputs of decisions and refused commands of long ago; return how many."""
         async with transaction(self._engine) as connection:
             return await store_fleet.forget_history(connection, self._clock() - older_than)
 
@@ -231,7 +231,7 @@ class Store:
             await work.finish()
         if work.announced:
             self._announced()
-        tell_decisions(work.decisions)
+        tell_decisions(work.weighty)
         tell_brakes(work.fleet)
 
 
@@ -249,6 +249,8 @@ class Work:
         """When the locks were had, once they are: the order of moments is that of deciding."""
         self.fleet = Fleet(policy, (), ())
         self.decisions: list[Decision] = []
+        self.weighty: list[Decision] = []
+        """Those of them that say more than how the record is now; known once it is finished."""
         self.announced = False
         self._inputs: list[Row] = []
 
@@ -293,7 +295,9 @@ class Work:
 
     async def judge(self, verdicts: Sequence[Verdict]) -> None:
         """Insert verdicts and decide about each, as if they had come one by one."""
-        copies = await store_verdicts.earlier_copies(self._connection, self.fleet, verdicts)
+        copies = await store_verdicts.earlier_copies(
+            self._connection, self.fleet, verdicts, self._now
+        )
         facts = await self.store_verdicts(verdicts)
         if verdicts:
             self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
@@ -384,13 +388,15 @@ class Work:
     async def finish(self) -> None:
         """Write down what was decided, and leave the messages about it in the outbox."""
         version = self._policy.version
-        await store_fleet.save(self._connection, self.fleet, self.decisions, version, self._now)
+        # Most verdicts change a score and no more: that stands in the records.
+        weighty = self.weighty = [one for one in self.decisions if is_weighty(one)]
+        await store_fleet.save(self._connection, self.fleet, weighty, version, self._now)
         await self._save_inputs()
-        messages = announcements(self.fleet, self.decisions, version, self._now)
+        messages = announcements(self.fleet, weighty, version, self._now)
         await enqueue(self._connection, messages, APP_ID, self._now, self._sign)
         self.announced = bool(messages)
 
     async def _save_inputs(self) -> None:
-        seen = seen_body(self.fleet) if any(map(is_weighty, self.decisions)) else {}
+        seen = seen_body(self.fleet) if self.weighty else {}
         rows = [row | {"seen": seen} for row in self._inputs]
         await store_fleet.insert_rows(self._connection, DECISION_INPUTS, rows)

@@ -105,7 +105,7 @@ class BaselineStore:
             keep = self._policy.for_pool(pool).baseline.keep_samples
             changed = take_in(kept.get(instance_id, {}), sketches, keep)
             await save_kept(connection, (pool, model_version, instance_id), changed, now)
-        await release(connection, [row["message_id"] for row in rows])
+        await release(connection, rows)
         return {(pool, model_version) for pool, model_version, _ in fresh}
 
     def _is_due(self, row: RowMapping, now: datetime) -> bool:
@@ -168,10 +168,13 @@ async def waiting(connection: AsyncConnection) -> Sequence[RowMapping]:
     return (await connection.execute(query)).mappings().all()
 
 
-async def release(connection: AsyncConnection, message_ids: Sequence[str]) -> None:
+async def release(connection: AsyncConnection, rows: Sequence[RowMapping]) -> None:
     """Let go of sketches that were taken in or refused."""
-    done = TELEMETRY_WINDOWS.c.message_id.in_(message_ids)
-    await connection.execute(update(TELEMETRY_WINDOWS).where(done).values(sketches=None))
+    columns, ends = TELEMETRY_WINDOWS.c, [row["window_end"] for row in rows]
+    done = columns.message_id.in_([row["message_id"] for row in rows])
+    # The days outside need not be looked through.
+    inside = columns.window_end.between(min(ends), max(ends))
+    await connection.execute(update(TELEMETRY_WINDOWS).where(done, inside).values(sketches=None))
 
 
 def held_back(row: RowMapping) -> HeldBack:

@@ -9,6 +9,7 @@ from sqlalchemy import RowMapping, Select, Table, bindparam, delete, select, tex
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gatemesh_health_manager import store_days
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord
@@ -186,19 +187,20 @@ async def insert_rows(connection: AsyncConnection, table: Table, rows: Sequence[
 
 
 # A replay begins with a kept fleet: the last one before stays, and what came after it.
-FORGET_INPUTS = text(
-    """
-    DELETE FROM decision_inputs WHERE at < (
-        SELECT max(at) FROM decision_inputs WHERE kind = 'fleet' AND at < :before)"""
-)
+LAST_FLEET = text("SELECT max(at) FROM decision_inputs WHERE kind = 'fleet' AND at < :before")
 
 
 async def forget_history(connection: AsyncConnection, before: datetime) -> int:
-    """Delete inputs of decisions and refused commands from before a moment; return how many."""
-    inputs = await connection.execute(FORGET_INPUTS, {"before": before})
+    """Drop inputs of decisions and refused commands from before a moment; return how many.
+
+    Inputs go by whole days.
+    """
     old = REFUSED_COMMANDS.c.received_at < before
-    refused = await connection.execute(delete(REFUSED_COMMANDS).where(old))
-    return inputs.rowcount + refused.rowcount
+    gone = (await connection.execute(delete(REFUSED_COMMANDS).where(old))).rowcount
+    last_fleet = (await connection.execute(LAST_FLEET, {"before": before})).scalar()
+    if last_fleet is not None:
+        gone += await store_days.drop_days(connection, store_days.INPUTS, last_fleet)
+    return gone
 
 
 async def save(

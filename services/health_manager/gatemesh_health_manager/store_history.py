@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -27,6 +27,8 @@ Query = Callable[..., Sequence[RowMapping]]
 
 CHUNK = 500
 """Inputs that are read at once, with their verdicts."""
+SKEW = timedelta(hours=1)
+"""How far the clocks of managers may differ; so far back a later input is looked for."""
 
 BEGIN = text("""
     SELECT id, at, kind, policy_version, pools, body, seen FROM decision_inputs_v1
@@ -36,7 +38,7 @@ FIRST = text("""
     WHERE kind = 'fleet' AND at <= :until ORDER BY at LIMIT 1""")
 INPUTS = text("""
     SELECT id, at, kind, policy_version, pools, body, seen FROM decision_inputs_v1
-    WHERE id > :after AND at <= :until ORDER BY id LIMIT :count""")
+    WHERE id > :after AND at >= :since AND at <= :until ORDER BY id LIMIT :count""")
 VERDICTS = text("""
     SELECT * FROM decided_verdicts_v1
     WHERE received_at >= :first AND received_at <= :last ORDER BY id""")
@@ -59,19 +61,24 @@ POLICIES = text("""
 class StoredInputs:
     """The inputs after one, up to a moment; read anew each time they are gone through."""
 
-    def __init__(self, read: Query, after: int, until: datetime) -> None:
+    def __init__(self, read: Query, after: int, since: datetime, until: datetime) -> None:
         self._read = read
         self._after = after
+        self._since = since
         self._until = until
 
     def __iter__(self) -> Iterator[Given]:
-        after = self._after
-        while rows := self._read(INPUTS, after=after, until=self._until, count=CHUNK):
-            after = rows[-1]["id"]
+        after, since = self._after, self._since
+        while rows := self._chunk(after, since):
+            after, since = rows[-1]["id"], max(row["at"] for row in rows)
             inputs = [input_of(row) for row in rows]
             verdicts = self._verdicts([one for one in inputs if one.kind is InputKind.VERDICTS])
             for one in inputs:
                 yield Given(one, batch_of(one, verdicts))
+
+    def _chunk(self, after: int, since: datetime) -> Sequence[RowMapping]:
+        span = {"since": since - SKEW, "until": self._until}
+        return self._read(INPUTS, after=after, count=CHUNK, **span)
 
     def _verdicts(self, batches: Sequence[Input]) -> dict[datetime, list[RowMapping]]:
         found: dict[datetime, list[RowMapping]] = defaultdict(list)
@@ -115,7 +122,7 @@ class HistoryStore:
             policies=self._policies(begin, span),
             begin=begin,
             earlier=self._earlier(begin),
-            inputs=StoredInputs(self._all, number, until),
+            inputs=StoredInputs(self._all, number, begin.at, until),
             steps=[Step(*row.values()) for row in self._all(STEPS, **span)],
             incidents=[StoredIncident(*row.values()) for row in self._all(INCIDENTS, **span)],
         )

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from psycopg.types.json import Jsonb
 from sqlalchemy import RowMapping
 
 from gatemesh_common.messages import (
@@ -31,7 +30,7 @@ from gatemesh_health_manager.record import (
     Playbook,
     Transition,
 )
-from gatemesh_health_manager.storable import Row, storable
+from gatemesh_health_manager.storable import Row, storable, storable_text, storable_words
 from gatemesh_health_manager.streaks import Streak, Streaks
 
 SAME_NAME = (
@@ -264,29 +263,38 @@ def verdict_values(verdict: Verdict, record: InstanceRecord, now: datetime) -> t
     One without incarnation or pool takes on the present ones.
     """
     named = verdict.incarnation
+    words = (
+        verdict.request_id,
+        verdict.type,
+        verdict.model_version,
+        prompt_key(verdict),
+        verdict.tenant,
+        verdict.gate_version,
+    )
+    request_id, kind, model_version, prompt, tenant, gate_version = storable_words(words)
     span = verdict.span.model_dump(exclude_none=True) if verdict.span else None
     return (
         verdict.message_id,
         verdict.instance_id,
         record.pool,
         record.incarnation if named is None else named,
-        storable(verdict.request_id),
+        request_id,
         verdict.check_level.value,
         verdict.outcome.value,
         verdict.reason.value,
         verdict.hard,
         verdict.score,
         verdict.threshold,
-        storable(verdict.type),
-        storable(verdict.model_version),
+        kind,
+        model_version,
         verdict.choice,
-        storable(prompt_key(verdict)),
-        storable(verdict.tenant),
+        prompt,
+        tenant,
         verdict.decoding.value,
         verdict.attribution.value,
-        storable(verdict.gate_version),
-        None if span is None else Jsonb(span),
-        Jsonb(storable(verdict.details)),
+        gate_version,
+        None if span is None else storable_text(span),
+        storable_text(verdict.details),
         verdict.timestamp,
         evidence_time(verdict, now),
         now,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import text
@@ -25,6 +25,10 @@ from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.storable import storable
 from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
 
+COPIES_FADE = 60
+"""Half-lives after which nothing of a copy is left: 2^-60 of its points is lost in rounding."""
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+
 # Of the copies of one prompt within one window's length, the first and the last few stand for all
 # of them: whatever window holds one between holds those before it or those after it. So the rows
 # that are read are bounded by prompts, not by the rate of failures.
@@ -43,6 +47,7 @@ WINDOW = text(
                 AS w (name, life, since, until)
             JOIN verdicts v ON v.instance_id = w.name AND v.incarnation = w.life
                 AND v.counted_at >= w.since AND v.counted_at <= w.until
+                AND v.received_at >= :received_since
                 AND v.outcome = 'failed' AND v.check_level = ANY(CAST(:levels AS text[]))
                 AND v.attribution <> 'request'
                 AND (CAST(:reasons AS text[]) IS NULL
@@ -56,6 +61,7 @@ WINDOW = text(
 
 
 # The latest earlier failure of each prompt by the index of copies, however many there are.
+# Nothing is counted later than it is received, so days before `since` are not looked at.
 COPIES = text(
     """
     SELECT w.name, w.prompt, w.level, w.hard, v.counted_at
@@ -67,24 +73,27 @@ COPIES = text(
         WHERE instance_id = w.name AND incarnation = w.life AND prompt_key = w.prompt
             AND check_level = w.level AND hard = w.hard
             AND outcome = 'failed' AND attribution <> 'request'
+            AND counted_at >= :since AND received_at >= :since
         ORDER BY counted_at DESC LIMIT 1
     ) AS v"""
 )
 
 
 async def earlier_copies(
-    connection: AsyncConnection, fleet: Fleet, verdicts: Sequence[Verdict]
+    connection: AsyncConnection, fleet: Fleet, verdicts: Sequence[Verdict], now: datetime
 ) -> Copies:
-    """Return when the prompts of failures last failed before, as far as the database knows."""
-    wanted = {
-        copy_key(verdict)
+    """Return when the prompts of failures last failed before, as far as it can matter."""
+    counting = [
+        verdict
         for verdict in verdicts
         if is_failure_of_present_life(fleet.records[verdict.instance_id], verdict)
-    }
-    if not wanted:
+    ]
+    if not counting:
         return Copies()
-    names, prompts, levels, hards = zip(*sorted(wanted), strict=True)
+    wanted = sorted({copy_key(verdict) for verdict in counting})
+    names, prompts, levels, hards = zip(*wanted, strict=True)
     query = {
+        "since": copies_matter_from(fleet, counting, now),
         "names": list(names),
         "lives": [fleet.records[name].incarnation for name in names],
         "prompts": [storable(prompt) for prompt in prompts],
@@ -93,6 +102,14 @@ async def earlier_copies(
     }
     rows = (await connection.execute(COPIES, query)).all()
     return Copies({(name, *key): at for name, *key, at in rows})
+
+
+def copies_matter_from(fleet: Fleet, verdicts: Sequence[Verdict], now: datetime) -> datetime:
+    """Return from when on an earlier copy of one of these failures changes what that costs."""
+    at = min(now, *(verdict.timestamp for verdict in verdicts))
+    half_life_s = max(fleet.policy.for_pool(pool).score.half_life_s for pool in fleet.pools)
+    reach_s = min(COPIES_FADE * half_life_s, (at - EARLIEST).total_seconds())
+    return at - timedelta(seconds=reach_s)
 
 
 async def insert_and_count(
@@ -135,15 +152,17 @@ def window_query(counting: Counting, fleet: Fleet, now: datetime) -> Mapping[str
     records = [fleet.records[name] for name in moments]
     after = timedelta(microseconds=1)
     own = rule if isinstance(rule, OwnCondition) else None
+    since = [
+        max(min(moments[record.instance_id]) - span, record.evidence_since + after)
+        if record.evidence_since
+        else min(moments[record.instance_id]) - span
+        for record in records
+    ]
     return {
         "names": list(moments),
         "lives": [record.incarnation for record in records],
-        "since": [
-            max(min(moments[record.instance_id]) - span, record.evidence_since + after)
-            if record.evidence_since
-            else min(moments[record.instance_id]) - span
-            for record in records
-        ],
+        "since": since,
+        "received_since": min(since),
         "until": [max(found) + span for found in moments.values()],
         "levels": sorted(level.value for level in rule.levels),
         "reasons": sorted(own.reasons) or None if own else None,

@@ -1,4 +1,4 @@
-"""What the manager reads from the broker; the acknowledgement follows the commit."""
+"""What the manager reads beside verdicts; the acknowledgement follows the commit."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -31,7 +31,6 @@ from gatemesh_common.messages import (
     StepFinished,
     TelemetryWindow,
     TrialRequest,
-    Verdict,
 )
 from gatemesh_health_manager.batcher import Batcher
 from gatemesh_health_manager.store import Store
@@ -53,25 +52,9 @@ def sender_of(message: Received) -> str | None:
     return message.raw_message.user_id or None
 
 
-def verdict_batcher(store: Store) -> Batcher[Verdict]:
-    """Return the batcher that stores verdicts and decides about them."""
-    return Batcher(partial(store.apply_verdicts, VERDICTS.name))
-
-
 def record_batcher(store: Store, queue: WorkQueue) -> Batcher[Message]:
     """Return a batcher that writes messages of one queue down."""
     return Batcher(partial(store.apply_records, queue.name))
-
-
-def verdict_router(batcher: Batcher[Verdict]) -> RabbitRouter:
-    """Score each verdict once."""
-    router = RabbitRouter()
-
-    @read(router, VERDICTS)
-    async def on_verdict(verdict: Verdict) -> None:
-        await batcher.submit(verdict)
-
-    return router
 
 
 def event_router(store: Store) -> RabbitRouter:

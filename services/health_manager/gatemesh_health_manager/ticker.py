@@ -18,6 +18,7 @@ from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
+from gatemesh_health_manager.store_days import DayStore
 from gatemesh_health_manager.telling import tell_no_fleet
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ class Ticker:
         publisher: Publisher,
         leadership: Leadership,
         baselines: BaselineStore,
+        days: DayStore,
         *,
         policy_file: PolicyFile | None = None,
         tick_s: float = 1.0,
@@ -96,6 +98,7 @@ class Ticker:
         baseline_s: float = 10.0,
         inbox_keep: timedelta = timedelta(hours=72),
         history_keep: timedelta = timedelta(days=30),
+        verdicts_keep: timedelta = timedelta(days=90),
     ) -> None:
         self._store = store
         self._publisher = publisher
@@ -103,10 +106,12 @@ class Ticker:
         self._tick_s = tick_s
         self._heartbeat_s = heartbeat_s
         self._baselines = baselines
+        self._days = days
         self._policy_file = policy_file
         self._baseline_s = baseline_s
         self._inbox_keep = inbox_keep
         self._history_keep = history_keep
+        self._verdicts_keep = verdicts_keep
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -154,7 +159,11 @@ class Ticker:
                 await self._publisher.publish(baseline)
 
     async def clean(self) -> None:
-        """Forget ids of messages that cannot come again, and yardsticks that nobody uses."""
+        """Make the days to come; forget what is past keeping, and yardsticks that nobody uses."""
+        if not await self._leadership.held():
+            return
+        await self._days.prepare()
+        await self._days.forget(self._verdicts_keep)
         await self._store.forget_inbox(self._inbox_keep)
         await self._store.forget_history(self._history_keep)
         await self._baselines.forget()

@@ -9,7 +9,7 @@ from aio_pika.abc import AbstractChannel
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gatemesh_common.broker import VERDICTS
+from gatemesh_common.broker import UNSHARDED, VERDICTS
 from gatemesh_common.database import open_database, transaction
 from gatemesh_common.inbox import METADATA, first_seen, forget_before
 from gatemesh_common.messages import Message, Verdict
@@ -118,11 +118,11 @@ async def test_an_unroutable_message_waits_and_blocks_nobody(
     clock = Hands()
     relay = Relay(engine, publisher, "test", clock)
     queue = await channel.declare_queue(VERDICTS.name, passive=True)
-    await queue.unbind(VERDICTS.exchange, VERDICTS.routing_key)
+    await queue.unbind(UNSHARDED)
     await store(engine, verdict(1))
     assert await relay.relay_once() == 0
     assert await relay.relay_once() == 0
-    await queue.bind(VERDICTS.exchange, VERDICTS.routing_key)
+    await queue.bind(UNSHARDED)
     clock.now = NOW + REFUSED_DELAY
     assert await relay.relay_once() == 1
     assert await depth(channel, VERDICTS.name) == 1

@@ -7,7 +7,7 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel
 
-from gatemesh_common.broker import VERDICTS, declare_topology
+from gatemesh_common.broker import UNSHARDED, VERDICTS, declare_topology
 from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, UnroutableError
 from gatemesh_common.messages import RoutingApplied, Verdict
 from gatemesh_common.publisher import Publisher
@@ -39,7 +39,7 @@ async def test_a_mandatory_message_without_a_queue_is_an_error(
 ) -> None:
     """A mandatory return must surface."""
     queue = await channel.declare_queue(VERDICTS.name, passive=True)
-    await queue.unbind(VERDICTS.exchange, VERDICTS.routing_key)
+    await queue.unbind(UNSHARDED)
     with pytest.raises(UnroutableError, match="no queue is bound"):
         await publisher.publish(VERDICT)
 

@@ -134,10 +134,10 @@ class ExecutorProcess:
         self._environment = environment
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, *dying: str) -> subprocess.Popen[bytes]:
+    def start(self, *dying: str, **settings: str) -> subprocess.Popen[bytes]:
         """Start one; with arguments, one that kills itself where they say."""
         program = (str(DYING), *dying) if dying else ("-m", "gatemesh_executor")
-        process = subprocess.Popen([sys.executable, *program], env=self._environment)
+        process = subprocess.Popen([sys.executable, *program], env=self._environment | settings)
         self._running.append(process)
         return process
 

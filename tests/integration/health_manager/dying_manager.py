@@ -3,14 +3,15 @@
 import asyncio
 import os
 import signal
+from functools import partial
 
+from gatemesh_common.broker import VERDICTS
 from gatemesh_common.clock import utc_now
-from gatemesh_common.consuming import consumer_broker
 from gatemesh_common.database import open_database
 from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.intake import Intake
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.store import APP_ID, Store
-from gatemesh_health_manager.subscribers import verdict_batcher, verdict_router
 
 
 def die() -> None:
@@ -25,11 +26,8 @@ async def main() -> None:
     async with Publisher(amqp_url, APP_ID) as publisher:
         store = Store(engine, Policy(), utc_now, announced=die)
         await store.register_policy()
-        batcher = verdict_batcher(store)
-        broker = consumer_broker(amqp_url, APP_ID, publisher)
-        broker.include_router(verdict_router(batcher))
-        await broker.start()
-        await batcher.run()
+        apply = partial(store.apply_verdicts, VERDICTS.name)
+        await Intake(amqp_url, VERDICTS.name, apply, publisher).run()
 
 
 asyncio.run(main())

@@ -73,8 +73,8 @@ async def test_poison_is_kept_once_and_blocks_nothing(site: Site) -> None:
     reasons = sorted(str(letter.headers["x-gatemesh-reason"]) for letter in dead)
     assert [reason.split(":")[0] for reason in reasons] == [
         "body",
+        "check_level",
         "the database refuses it",
-        "verdict.check_level",
     ]
     await site.until_value("SELECT count(*) FROM verdicts", 5)
     assert await site.depth(VERDICTS.name) == 0

@@ -17,6 +17,7 @@ def test_an_envelope_can_be_read_without_our_code() -> None:
     """CloudEvents-shaped headers, persistent, typed, timed."""
     ready = envelope(VERDICT, "agent")
     assert ready.headers == {
+        "gatemesh-bucket": "26",
         "cloudEvents:specversion": "1.0",
         "cloudEvents:id": VERDICT.message_id,
         "cloudEvents:type": "gatemesh.verdict.v1",

@@ -1,10 +1,10 @@
 """Rows and records: what is written is read again."""
 
+import json
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from psycopg.types.json import Jsonb
 from sqlalchemy import RowMapping
 
 from gatemesh_common.messages import (
@@ -102,9 +102,8 @@ def test_a_verdict_takes_on_what_it_does_not_name() -> None:
     given = verdict(incarnation=None, pool=None, details={"n": 1}, span=Span(char_start=3))
     row = dict(zip(VERDICT_NAMES, verdict_values(given, record(), at(5)), strict=True))
     assert (row["pool"], row["incarnation"], row["received_at"]) == ("default", 1, at(5))
-    assert isinstance(row["span"], Jsonb)
-    assert row["span"].obj == {"char_start": 3}
-    assert row["details"].obj == {"n": 1}
+    assert json.loads(str(row["span"])) == {"char_start": 3}
+    assert json.loads(str(row["details"])) == {"n": 1}
 
 
 def test_a_verdict_keeps_the_life_it_names() -> None:

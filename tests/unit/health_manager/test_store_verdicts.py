@@ -1,10 +1,14 @@
 """How far windows reach; the reading is tested on a real database."""
 
+from datetime import UTC, datetime
+
+from gatemesh_common.messages import CheckLevel
 from gatemesh_health_manager.batch import Counting
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import InstanceRecord
-from gatemesh_health_manager.store_verdicts import window_query
+from gatemesh_health_manager.score import penalised
+from gatemesh_health_manager.store_verdicts import copies_matter_from, window_query
 
 from .samples import NOW, POLICY, at, record, verdict
 
@@ -23,3 +27,26 @@ def test_a_window_reaches_as_far_as_its_verdicts_need() -> None:
     assert (query["since"], query["until"]) == ([at(-160)], [at(-10)])
     answered = fleet(record(evidence_since=at(-120)))
     assert window_query(Counting(RULE, fresh), answered, NOW)["since"] > [at(-120)]
+
+
+def test_a_window_is_looked_for_in_no_day_before_it() -> None:
+    """What was received earlier was counted earlier."""
+    fresh = [verdict(timestamp=at(s)) for s in (-100, -70)]
+    query = window_query(Counting(RULE, fresh), fleet(record()), NOW)
+    assert query["received_since"] == at(-160)
+
+
+def test_copies_before_are_lost_in_rounding() -> None:
+    """Bit for bit, whatever a failure costs: leaving them out changes no decision."""
+    failed = verdict(timestamp=at(-10))
+    earliest = copies_matter_from(fleet(record()), [failed, verdict()], NOW)
+    for points in (1.0, 8.0, 10.0, 33.3, 64.0, 100.0):
+        rules = POLICY.score.model_copy(update={"points": {CheckLevel.L1: points}})
+        alone = penalised(record(), failed, at(-10), rules)
+        assert penalised(record(), failed, at(-10), rules, earliest) == alone
+
+
+def test_a_failure_of_the_dawn_of_time_is_looked_for() -> None:
+    """A clock at its beginning ends no manager."""
+    early = verdict(timestamp=datetime(1, 1, 3, tzinfo=UTC))
+    assert copies_matter_from(fleet(record()), [early], NOW) <= early.timestamp

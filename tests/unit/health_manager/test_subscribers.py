@@ -7,7 +7,7 @@ import pytest
 from faststream import AckPolicy
 from faststream.rabbit import RabbitBroker, RabbitRouter, TestRabbitBroker
 
-from gatemesh_common.broker import WORK_QUEUES, topic
+from gatemesh_common.broker import VERDICTS, WORK_QUEUES, topic
 from gatemesh_common.messages import (
     Action,
     ActionRequest,
@@ -24,10 +24,9 @@ from gatemesh_health_manager.subscribers import (
     QUEUES,
     event_router,
     record_router,
-    verdict_router,
 )
 
-from .samples import NOW, asked, at, report, seen, verdict
+from .samples import NOW, asked, at, report, seen
 
 
 class Kept:
@@ -57,7 +56,6 @@ def routers(kept: Kept) -> Sequence[RabbitRouter]:
     """Return every router of the manager over one keeper."""
     batcher = cast(Batcher[Any], kept)
     return (
-        verdict_router(batcher),
         event_router(cast(Store, kept)),
         record_router(batcher, batcher, batcher),
     )
@@ -67,7 +65,6 @@ COMMON: dict[str, Any] = {"timestamp": NOW, "instance_id": "e", "pool": "p", "in
 REQUEST = ActionRequest.model_validate(asked("drain").model_dump())
 TRIAL = TrialRequest.model_validate(asked("drain").model_dump())
 MESSAGES: list[Message] = [
-    verdict(),
     report(Action.DRAIN),
     seen(),
     REQUEST,
@@ -110,7 +107,7 @@ async def test_a_request_comes_with_its_sender(request_: Message, user: str | No
 def test_every_subscriber_acknowledges_after_the_commit() -> None:
     """And rejects what fails, so that the broker keeps it."""
     subscribers = [s for router in routers(Kept()) for s in router.subscribers]
-    assert len(subscribers) == len(QUEUES)
+    assert {s.queue.name for s in subscribers} == {q.name for q in QUEUES if q is not VERDICTS}
     assert {s.ack_policy for s in subscribers} == {AckPolicy.REJECT_ON_ERROR}
 
 

@@ -14,6 +14,7 @@ from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
+from gatemesh_health_manager.store_days import DayStore
 from gatemesh_health_manager.ticker import Leadership, Ticker
 
 from .samples import NOW
@@ -59,9 +60,15 @@ class Parts:
         """Return one yardstick."""
         return [BASELINE]
 
-    async def forget(self) -> None:
-        """Count a clean-up."""
-        self.done.append("forget yardsticks")
+    async def forget(self, older_than: timedelta | None = None) -> int:
+        """Count a clean-up: of days, or of yardsticks."""
+        self.done.append(f"forget {'yardsticks' if older_than is None else older_than}")
+        return 0
+
+    async def prepare(self) -> int:
+        """Count days made."""
+        self.done.append("prepare days")
+        return 0
 
     async def forget_inbox(self, older_than: timedelta) -> int:
         """Count a clean-up."""
@@ -85,6 +92,7 @@ def ticker(parts: Parts) -> Ticker:
         cast(Publisher, parts),
         cast(Leadership, parts),
         cast(BaselineStore, parts),
+        cast(DayStore, parts),
         tick_s=0.001,
     )
 
@@ -102,6 +110,8 @@ async def test_the_leader_ticks_and_repeats() -> None:
         "default 3",
         "settle",
         "default 7",
+        "prepare days",
+        "forget 90 days, 0:00:00",
         "forget 3 days, 0:00:00",
         "forget inputs 30 days, 0:00:00",
         "forget yardsticks",
@@ -115,6 +125,7 @@ async def test_the_others_do_nothing() -> None:
     await ticker(parts).tick()
     await ticker(parts).beat()
     await ticker(parts).measure()
+    await ticker(parts).clean()
     await ticker(parts).remember()
     assert parts.done == []
 
@@ -187,6 +198,7 @@ def follower(rules: Rules) -> Ticker:
         cast(Publisher, None),
         cast(Leadership, Parts(leads=False)),
         cast(BaselineStore, Yardsticks(rules)),
+        cast(DayStore, None),
         policy_file=cast(PolicyFile, rules),
     )
 
