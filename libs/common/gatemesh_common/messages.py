@@ -425,6 +425,8 @@ class IncidentChanged(InstanceMessage):
     policy_version: str = ""
     would: str = ""
     """What would be done about it; only of a pool in observe mode, where nothing is."""
+    playbook: str = ""
+    """The name of the ordered steps that answer it."""
 
 
 MESSAGES: tuple[type[Message], ...] = (

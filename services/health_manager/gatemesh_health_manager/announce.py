@@ -61,6 +61,7 @@ def incident_events(
             reason=incident.reason,
             policy_version=policy_version,
             would=incident.would,
+            playbook=incident.playbook,
         )
         for incident in decision.incidents
     ]

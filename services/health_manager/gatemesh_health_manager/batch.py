@@ -46,8 +46,8 @@ def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> list[C
     found: dict[tuple[str, str], Counting] = {}
     for verdict in verdicts:
         record = fleet.records[verdict.instance_id]
-        is_open = record.serving and record.incident is None
-        if not is_open or not is_failure_of_present_life(record, verdict):
+        is_free = record.incident is None or record.incident.only_tells
+        if not (record.serving and is_free) or not is_failure_of_present_life(record, verdict):
             continue
         for rule in rules_that_count(policy.for_pool(record.pool)):
             if counts_for(verdict, rule):

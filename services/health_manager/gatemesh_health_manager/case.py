@@ -17,6 +17,7 @@ from gatemesh_common.messages import (
 )
 from gatemesh_health_manager.fleet_brake import why_braked
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, command_for, time_for
+from gatemesh_health_manager.playbooks import RESTART, Plan
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
     CommandEnd,
@@ -27,7 +28,6 @@ from gatemesh_health_manager.record import (
     Incident,
     IncidentStatus,
     InstanceRecord,
-    Playbook,
     PoolFacts,
     Transition,
 )
@@ -138,7 +138,7 @@ class Case:
         self,
         condition: Condition,
         reason: str,
-        playbook: Playbook = Playbook.RESTART,
+        plan: Plan = RESTART,
         own_name: str = "",
     ) -> None:
         """Start an incident, or let the open one go on under a new heading."""
@@ -159,7 +159,8 @@ class Case:
                 opened_at=old.opened_at if old else self.now,
                 cause=reason,
                 reason=reason,
-                playbook=playbook,
+                playbook=plan.name,
+                steps=plan.steps,
                 own_name=own_name,
             )
         )
@@ -181,11 +182,11 @@ class Case:
         self._incidents[incident.incident_id] = incident
         self.change(incident=incident)
 
-    def accuse(
-        self, condition: Condition, reason: str, playbook: Playbook, own_name: str = ""
-    ) -> None:
+    def accuse(self, condition: Condition, reason: str, plan: Plan, own_name: str = "") -> None:
         """Open an incident by a condition; where most of the pool is accused, the brake falls."""
-        self.open_incident(condition, reason, playbook, own_name)
+        self.open_incident(condition, reason, plan, own_name)
+        if plan.only_tells:
+            return
         self.change(accused_at=self.now)
         if self.acts:
             self._brake = self.why_brake_falls()
@@ -331,8 +332,6 @@ class Case:
         )
 
     def _weight(self) -> float:
-        if self.policy.mode == "observe":
-            return float(self.record.serving)
         weight = weight_of(self.record, self.policy, self.now)
         if self.record.shift_until is None:
             return weight
@@ -434,7 +433,7 @@ class Case:
         if incident is None or not self.record.running or self.record.repaired_at is not None:
             return False
         by_rule = rule.enabled and incident.condition in rule.conditions
-        return by_rule or incident.playbook is Playbook.REPAIR
+        return by_rule or "repair" in incident.plan
 
     def mend(self, reason: str) -> None:
         """Repair, replace or restart an ejected instance, whatever comes next for it."""
@@ -445,14 +444,24 @@ class Case:
             self.want(Action.REPAIR)
         elif self.is_to_be_replaced():
             self.replace_from(reason)
+        elif self.is_to_stay_away():
+            self.stay_away(reason)
         else:
             self.move(Trigger.CONFIRMED)
             self.restart()
 
     def is_to_be_replaced(self) -> bool:
         """True when the open incident distrusts the weights."""
-        incident = self.record.incident
-        return incident is not None and incident.playbook is Playbook.REPLACE
+        return self.record.has_step("replace")
+
+    def is_to_stay_away(self) -> bool:
+        """True when the open incident leaves the instance to a person."""
+        return self.record.has_step("stop")
+
+    def stay_away(self, reason: str) -> None:
+        """Leave the instance to a person, as the playbook says."""
+        self.move(Trigger.STOPPED)
+        self.set_incident("quarantined", reason)
 
     def replace_from(self, reason: str) -> None:
         """Replace the present life; the open incident goes on."""
@@ -477,9 +486,14 @@ class Case:
     def restart_from(self, trigger: Trigger, condition: Condition, reason: str) -> None:
         """Restart the present life for a cause of its own; the open incident goes on."""
         self.change(target_life=self.record.life_id)
-        if self.record.incident is None:
+        self.go_on(condition, reason)
+        self.move(trigger)
+        self.restart()
+
+    def go_on(self, condition: Condition, reason: str) -> None:
+        """Have the open incident go on; where none is, or one that only tells, open another."""
+        incident = self.record.incident
+        if incident is None or incident.only_tells:
             self.open_incident(condition, reason)
         else:
             self.set_incident("open", reason)
-        self.move(trigger)
-        self.restart()

@@ -152,6 +152,8 @@ def own_streaks_after(
     known: tuple[tuple[str, Streak], ...], verdict: Verdict, at: datetime, policy: PoolPolicy
 ) -> tuple[tuple[str, Streak], ...]:
     """Return the streaks of own conditions after a verdict; the same ones where none changes."""
+    if not policy.own_conditions:
+        return known
     streaks = dict(known)
     for rule in policy.own_conditions:
         if isinstance(rule, ConsecutiveCondition) and verdict.check_level in rule.levels:

@@ -6,7 +6,7 @@ from gatemesh_common.messages import Action, CheckLevel, InstanceState, Verdict
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.probing import want_probe
-from gatemesh_health_manager.record import Condition, Incident, Playbook
+from gatemesh_health_manager.record import Condition, Incident
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
 S = InstanceState
@@ -95,14 +95,12 @@ def would_do(case: Case, incident: Incident) -> str:
 
 
 def steps_of(case: Case, incident: Incident) -> tuple[str, ...]:
-    """Return the steps of a playbook in order."""
-    mended = {Playbook.REPLACE: "replace", Playbook.STOP: "stop"}.get(incident.playbook, "restart")
-    repair = ("repair",) if case.may_repair() else ()
-    shift = ("shift",) if incident.condition is Condition.C else ()
-    if incident.condition is Condition.B:
-        return ("eject", "confirm", *repair, mended)
-    at_once = bool(repair) or incident.playbook is Playbook.REPLACE
-    return (*shift, "eject" if at_once else "drain", *repair, mended)
+    """Return the steps of a playbook in order, with the repair that other rules put in."""
+    plan = incident.plan
+    if plan == ("tell",) or not case.may_repair():
+        return tuple(step for step in plan if step != "repair")
+    begun = ["eject" if step == "drain" else step for step in plan[:-1] if step != "repair"]
+    return (*begun, "repair", plan[-1])
 
 
 def observe_exit(case: Case) -> None:
@@ -126,19 +124,19 @@ def observe_restart(case: Case) -> None:
 
 def is_refuted(incident: Incident, verdict: Verdict) -> bool:
     """True for a proof that was only observed when a probe suite speaks against it."""
-    observed = incident.condition is Condition.B and bool(incident.would)
-    return observed and verdict.check_level is CheckLevel.L5
+    told = incident.condition is Condition.B and incident.only_told
+    return told and verdict.check_level is CheckLevel.L5
 
 
 def on_observed_incident(case: Case) -> None:
     """End what was only observed once nothing has failed for as long as it could be held."""
     incident = case.record.incident
-    if incident is None or not incident.would:
+    if incident is None or not incident.only_told:
         return
     quiet_s = case.policy.ejection.held_for_s
     last = max(incident.opened_at, case.record.penalty_at)
     if case.now - last >= timedelta(seconds=quiet_s):
-        let_expire(case, f"nothing failed for {quiet_s:g} s; was only observed")
+        let_expire(case, f"nothing failed for {quiet_s:g} s; was only told")
 
 
 def let_expire(case: Case, reason: str) -> None:

@@ -54,10 +54,7 @@ def on_unplanned_start(case: Case) -> None:
         observe_restart(case)
         enter_first_probation(case)
         return
-    if case.record.incident is None:
-        case.open_incident(Condition.EXIT, "restarted by itself")
-    else:
-        case.set_incident("open", "restarted by itself")
+    case.go_on(Condition.EXIT, "restarted by itself")
     case.move(Trigger.RELIVED)
     if case.spend_restart():
         enter_first_probation(case)
@@ -88,5 +85,7 @@ def on_exit(case: Case) -> None:
         observe_exit(case)
     elif case.record.state is S.EJECTED and case.is_to_be_replaced():
         case.replace_from("exited by itself")
+    elif case.record.state is S.EJECTED and case.is_to_stay_away():
+        case.stay_away("exited by itself")
     elif case.record.state not in UNATTENDED:
         case.restart_from(Trigger.EXITED, Condition.EXIT, "exited by itself")

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 from gatemesh_common.messages import Action, CommandReport, InstanceState, ReportOutcome
 from gatemesh_health_manager.case import Case
-from gatemesh_health_manager.record import Playbook
 from gatemesh_health_manager.rolling_back import go_on_rolling_back
 from gatemesh_health_manager.states import UNATTENDED, Trigger
 
@@ -71,12 +70,12 @@ def after_command(case: Case, action: Action, *, succeeded: bool, why: str) -> N
 
 def after_drain(case: Case, *, succeeded: bool, why: str) -> None:
     """Restart, or stay away; a drain that failed is followed by a restart that stops by force."""
-    incident = case.record.incident
-    if incident is not None and incident.playbook is Playbook.STOP:
-        case.move(Trigger.STOPPED)
-        case.set_incident(
-            "quarantined", "stopped on request" if succeeded else f"not stopped: {why}"
-        )
+    if case.is_to_stay_away():
+        ended = "stopped on request" if case.asked else "stopped"
+        case.stay_away(ended if succeeded else f"not stopped: {why}")
+        return
+    if case.is_to_be_replaced():
+        case.replace_from(case.record.incident.reason if case.record.incident else "")
         return
     case.move(Trigger.DRAINED)
     case.restart()

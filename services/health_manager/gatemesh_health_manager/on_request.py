@@ -7,7 +7,8 @@ from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.on_verdict import act_or_hold
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
-from gatemesh_health_manager.record import Condition, Playbook
+from gatemesh_health_manager.playbooks import REPAIR, REPLACE, RESTART, ROLL_BACK, STOP, Plan
+from gatemesh_health_manager.record import Condition
 from gatemesh_health_manager.rolling_back import LEFT_ALONE, begin_rolling_back
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
@@ -25,7 +26,7 @@ def on_request(case: Case, request: Asked) -> None:
 def on_drain(case: Case, request: Asked) -> None:
     """Drain, stop, and keep away until released."""
     if allowed(case, Trigger.CONDEMNED):
-        take_over(case, request, Playbook.STOP)
+        take_over(case, request, STOP)
         case.condemn()
 
 
@@ -34,14 +35,14 @@ def on_restart(case: Case, request: Asked) -> None:
     if case.record.state is S.QUARANTINED:
         revive(case, request)
     elif allowed(case, Trigger.CONDEMNED):
-        take_over(case, request, Playbook.RESTART)
+        take_over(case, request, RESTART)
         case.condemn()
 
 
 def on_eject(case: Case, request: Asked) -> None:
     """Take out at once, as a hard proof does; probes decide what follows."""
     if allowed(case, Trigger.PROVEN):
-        take_over(case, request, Playbook.RESTART)
+        take_over(case, request, RESTART)
         case.eject()
 
 
@@ -49,7 +50,7 @@ def on_repair(case: Case, request: Asked) -> None:
     """Take out and repair in place; what cannot be repaired is restarted."""
     if allowed(case, Trigger.PROVEN):
         case.change(repaired_at=None)
-        take_over(case, request, Playbook.REPAIR)
+        take_over(case, request, REPAIR)
         case.take_out()
 
 
@@ -57,17 +58,17 @@ def on_replace(case: Case, request: Asked) -> None:
     """Take out and start anew from weights pulled anew, through probation."""
     if case.record.state is S.QUARANTINED:
         case.change(restarts=(), outs=())
-        take_over(case, request, Playbook.REPLACE)
+        take_over(case, request, REPLACE)
         case.replace_from(case.record.incident.cause if case.record.incident else "")
     elif allowed(case, Trigger.PROVEN):
-        take_over(case, request, Playbook.REPLACE)
+        take_over(case, request, REPLACE)
         case.take_out()
 
 
 def on_quarantine(case: Case, request: Asked) -> None:
     """Take out and leave the process alone until released."""
     if allowed(case, Trigger.WITHDRAWN):
-        take_over(case, request, Playbook.STOP)
+        take_over(case, request, STOP)
         case.move(Trigger.WITHDRAWN)
         case.set_incident("quarantined")
         if case.record.running:
@@ -80,7 +81,7 @@ def on_release(case: Case, request: Asked) -> None:
         case.refusal = f"it is {case.record.state}, only a quarantined instance can be released"
     elif case.record.running:
         case.change(restarts=(), outs=())
-        take_over(case, request, Playbook.RESTART)
+        take_over(case, request, RESTART)
         case.enter_probation(Trigger.RELEASED)
     else:
         revive(case, request)
@@ -89,7 +90,7 @@ def on_release(case: Case, request: Asked) -> None:
 def revive(case: Case, request: Asked) -> None:
     """Restart a quarantined instance with a fresh restart budget."""
     case.change(restarts=(), outs=(), target_life=case.record.life_id)
-    take_over(case, request, Playbook.RESTART)
+    take_over(case, request, RESTART)
     case.move(Trigger.REVIVED)
     case.restart()
 
@@ -111,7 +112,7 @@ def on_roll_back(case: Case, request: Asked) -> None:
     elif not whole_pool:
         case.refusal = case.why_not_out()
     if case.refusal is None:
-        take_over(case, request, Playbook.ROLL_BACK)
+        take_over(case, request, ROLL_BACK)
         begin_rolling_back(case)
 
 
@@ -154,13 +155,11 @@ def allowed(case: Case, trigger: Trigger) -> bool:
     return case.refusal is None
 
 
-def take_over(case: Case, request: Asked, playbook: Playbook) -> None:
+def take_over(case: Case, request: Asked, plan: Plan) -> None:
     """End the incident under way, and open the operator's."""
     case.set_incident("resolved", f"taken over by {request.asker}")
     said = f": {request.reason}" if request.reason else ""
-    case.open_incident(
-        Condition.OPERATOR, f"{request.action} asked by {request.asker}{said}", playbook
-    )
+    case.open_incident(Condition.OPERATOR, f"{request.action} asked by {request.asker}{said}", plan)
 
 
 REQUESTS: dict[str, Callable[[Case, Asked], None]] = {

@@ -10,7 +10,7 @@ from gatemesh_health_manager.on_report import on_overdue_command
 from gatemesh_health_manager.on_verdict import accuse, act_or_hold
 from gatemesh_health_manager.own_conditions import TelemetryCondition
 from gatemesh_health_manager.probing import schedule_probe
-from gatemesh_health_manager.record import Condition, Incident, Playbook
+from gatemesh_health_manager.record import Condition, Incident
 from gatemesh_health_manager.rolling_back import go_on_rolling_back, roll_back_by_rule
 from gatemesh_health_manager.states import Trigger
 
@@ -42,8 +42,8 @@ def on_measures(case: Case, measures: Measures) -> None:
         if measure is None or not isinstance(rule, TelemetryCondition):
             continue
         if breaks_measure(measure, rule):
-            said, playbook = said_of(measure, rule), Playbook(rule.playbook)
-            accuse(case, Condition.OWN, said, playbook, rule.name)
+            plan = case.policy.plan(rule.playbook)
+            accuse(case, Condition.OWN, said_of(measure, rule), plan, rule.name)
             return
 
 
@@ -65,7 +65,7 @@ def on_overdue_state(case: Case) -> None:
 def on_incident_age(case: Case) -> None:
     """Act on a held incident once there is room, let it expire, give up what lasts too long."""
     incident = case.record.incident
-    if incident is None or incident.would:
+    if incident is None or incident.only_told:
         return
     if case.braked and not incident.is_wanted:
         # A person decides what becomes of it, however long that takes.
@@ -125,5 +125,5 @@ def on_shift_end(case: Case) -> None:
     incident, until = case.record.incident, case.record.shift_until
     if incident is None or until is None or case.now < until:
         return
-    if incident.condition is Condition.C and incident.status == "open":
+    if "shift" in incident.plan and incident.status == "open":
         act_or_hold(case)

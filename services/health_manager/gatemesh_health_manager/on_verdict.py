@@ -21,8 +21,10 @@ from gatemesh_health_manager.conditions import (
 from gatemesh_health_manager.facts import Facts, evidence_time
 from gatemesh_health_manager.observing import is_refuted, observe_incident
 from gatemesh_health_manager.own_conditions import ConsecutiveCondition, OwnCondition
+from gatemesh_health_manager.playbooks import Plan, Steps
+from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.probing import schedule_probe, want_probe, want_second_probe
-from gatemesh_health_manager.record import Condition, Incident, InstanceRecord, Playbook
+from gatemesh_health_manager.record import Condition, Incident, InstanceRecord
 from gatemesh_health_manager.score import FULL_SCORE, penalised
 from gatemesh_health_manager.states import Trigger
 from gatemesh_health_manager.streaks import Streak
@@ -103,13 +105,13 @@ def on_failure(case: Case, verdict: Verdict, facts: Facts) -> None:
     condition = broken_condition(verdict, at, facts, case.record.streaks, case.policy)
     if condition is not None:
         reason = reason_for(condition, verdict, facts, case.record)
-        accuse(case, condition, reason, playbook_for(condition, verdict))
+        accuse(case, condition, reason, plan_for(condition, verdict, case.policy))
     elif (own := own_broken(case, verdict, at, facts)) is not None:
         accuse(
             case,
             Condition.OWN,
             reason_of_own(own, verdict, facts, case.record),
-            Playbook(own.playbook),
+            case.policy.plan(own.playbook),
             own.name,
         )
     low = case.score < case.policy.score.suspect_below
@@ -209,25 +211,37 @@ def reason_of_own(
     return f"{found.failures} failures of {found.prompts} prompts, last: {verdict.reason}"
 
 
-def playbook_for(condition: Condition, verdict: Verdict) -> Playbook:
+def plan_for(condition: Condition, verdict: Verdict, policy: PoolPolicy) -> Plan:
     """Return what follows a condition: weights are pulled anew where they may be to blame."""
-    distrusted = condition is Condition.D and not is_silence(verdict)
-    return Playbook.REPLACE if distrusted else Playbook.RESTART
+    plan = policy.plan(playbook_of(condition, policy))
+    trusted = condition is Condition.D and is_silence(verdict)
+    return plan.without_new_weights() if trusted else plan
 
 
-def accuse(
-    case: Case, condition: Condition, reason: str, playbook: Playbook, own_name: str = ""
-) -> None:
+def playbook_of(condition: Condition, policy: PoolPolicy) -> str:
+    """Return the name of the playbook that the rules give a condition of the house."""
+    return {
+        Condition.A: policy.condition_a.playbook,
+        Condition.B: policy.condition_b.playbook,
+        Condition.C: policy.condition_c.playbook,
+        Condition.D: policy.condition_d.playbook,
+    }[condition]
+
+
+def accuse(case: Case, condition: Condition, reason: str, plan: Plan, own_name: str = "") -> None:
     """Open an incident and act on it, or hold it while a brake is on."""
     incident = case.record.incident
-    if incident is not None and RANK[condition] <= rank_of(incident):
+    rank = 0 if plan.only_tells else RANK[condition]
+    if incident is not None and rank <= rank_of(incident):
         return
-    case.accuse(condition, reason, playbook, own_name)
+    case.accuse(condition, reason, plan, own_name)
     act_or_hold(case)
 
 
 def rank_of(incident: Incident) -> int:
-    """Return how grave the condition of an incident is."""
+    """Return how grave the condition of an incident is; one that only tells gives way to all."""
+    if incident.only_tells:
+        return 0
     return RANK.get(incident.condition, max(RANK.values()))
 
 
@@ -239,23 +253,23 @@ def act_or_hold(case: Case) -> None:
     if not case.acts:
         observe_incident(case)
         return
-    if case.frozen or case.why_not_out() is not None:
+    if incident.only_told or case.frozen or case.why_not_out() is not None:
         case.set_incident("held")
         return
     case.set_incident("open")
-    if incident.condition is Condition.C and not has_shifted(case):
+    if "shift" in incident.plan and not has_shifted(case):
         return
     if case.count_out():
-        take_out(case, incident.condition)
+        take_out(case, incident.plan)
     else:
         case.stop_flapping()
 
 
-def take_out(case: Case, condition: Condition) -> None:
-    """Begin the playbook of a condition."""
-    if condition is Condition.B:
+def take_out(case: Case, plan: Steps) -> None:
+    """Begin a playbook, once traffic was shifted where that comes first."""
+    if "confirm" in plan:
         case.eject()
-    elif condition is Condition.D or (condition is Condition.OWN and case.is_to_be_replaced()):
+    elif "eject" in plan:
         case.take_out()
     else:
         case.leave()
@@ -297,6 +311,8 @@ def fail_probation(case: Case) -> None:
     """Replace or restart a life that its probes refused."""
     if case.is_to_be_replaced():
         case.replace_from("probes failed")
+    elif case.is_to_stay_away():
+        case.stay_away("probes failed")
     else:
         case.restart_from(Trigger.PROBES_FAILED, Condition.PROBES, "probes failed")
 

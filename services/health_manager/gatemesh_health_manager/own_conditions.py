@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from gatemesh_common.messages import CheckLevel, Reason
+from gatemesh_health_manager.playbooks import PlaybookName
 from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
 
 TAKEN_NAMES = frozenset({"exit", "probes", "overdue", "operator", "own", "roll_back"})
@@ -24,8 +25,8 @@ class Named(Section):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{1,39}$")
     """What incidents, views and logs call it."""
-    playbook: Literal["restart", "replace", "stop"] = "restart"
-    """Drain and restart; out at once and pull the weights anew; drain and leave to a person."""
+    playbook: PlaybookName = "restart"
+    """What answers it; one of those that are shipped, or of `[playbooks]`."""
 
     @field_validator("name")
     @classmethod

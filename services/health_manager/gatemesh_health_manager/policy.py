@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import re
 import tomllib
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,7 +11,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.messages import CheckLevel, Identifier, Reason
-from gatemesh_health_manager.own_conditions import KINDS, AnyOwnCondition
+from gatemesh_health_manager.own_conditions import AnyOwnCondition
+from gatemesh_health_manager.playbooks import SHIPPED, Plan, PlaybookName, PlaybookRule
+from gatemesh_health_manager.policy_places import Fault, Place, explained, faults_of
 from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
 from gatemesh_health_manager.roles import Role, role_faults
 
@@ -67,6 +67,7 @@ class ConditionA(Section):
     """Many soft failures in a short time: drain, restart."""
 
     enabled: bool = True
+    playbook: PlaybookName = "restart"
     levels: frozenset[CheckLevel] = frozenset({CheckLevel.L1, CheckLevel.L2})
     more_than: int = Field(default=5, ge=0, le=10_000)
     """Failures that are still tolerated; one more acts."""
@@ -80,6 +81,7 @@ class ConditionB(Section):
     """One hard failure: out at once, confirm by probes, restart."""
 
     enabled: bool = True
+    playbook: PlaybookName = "confirm"
     levels: frozenset[CheckLevel] = frozenset({CheckLevel.L3})
     confirm_timeout_s: Seconds = 20.0
     """Longest wait for the confirming probes; no answer counts as confirmed."""
@@ -93,6 +95,7 @@ class ConditionC(Section):
     """Failures of the shadow's comparison in a row: shift traffic away, drain, restart."""
 
     enabled: bool = True
+    playbook: PlaybookName = "shift"
     levels: frozenset[CheckLevel] = frozenset({CheckLevel.L4})
     consecutive: int = Field(default=3, ge=1, le=LONGEST_STREAK)
     """Failures without a pass between that act."""
@@ -107,6 +110,7 @@ class ConditionD(Section):
     """Failed probe suites in a row: out at once, pull the weights anew, start."""
 
     enabled: bool = True
+    playbook: PlaybookName = "replace"
     levels: frozenset[CheckLevel] = frozenset({CheckLevel.L5})
     consecutive: int = Field(default=2, ge=1, le=LONGEST_STREAK)
     """Failed suites without a passed one between that act."""
@@ -261,6 +265,8 @@ class PoolPolicy(Section):
 
     mode: Literal["observe", "act"] = "act"
     """In `observe` everything is judged and told, and nothing is done."""
+    playbooks: dict[PlaybookName, PlaybookRule] = Field(default_factory=lambda: dict(SHIPPED))
+    """By name; in the file `[playbooks.NAME]`, for all pools."""
     score: ScorePolicy = ScorePolicy()
     condition_a: ConditionA = ConditionA()
     condition_b: ConditionB = ConditionB()
@@ -280,6 +286,16 @@ class PoolPolicy(Section):
     slow_start: SlowStart = SlowStart()
     baseline: BaselinePolicy = BaselinePolicy()
     limits: Limits = Limits()
+
+    @field_validator("playbooks", mode="before")
+    @classmethod
+    def complete_playbooks(cls, value: object) -> object:
+        """Keep every shipped playbook that the file does not name."""
+        return {**SHIPPED, **value} if isinstance(value, dict) else value
+
+    def plan(self, name: str) -> Plan:
+        """Return a playbook by its name."""
+        return Plan(name, self.playbooks[name].steps)
 
     @field_validator("own_conditions")
     @classmethod
@@ -354,17 +370,56 @@ def parse_policy(text: str, name: str = "policy.toml") -> Policy:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{name}: no valid TOML: {error}") from error
-    defaults, pools = data.get("defaults", {}), data.get("pools", {})
-    if isinstance(defaults, dict) and isinstance(pools, dict):
-        data["pools"] = {pool: _merged(defaults, own) for pool, own in pools.items()}
     try:
-        policy = Policy.model_validate(data)
+        policy = Policy.model_validate(_inherited(data))
     except ValidationError as error:
-        raise PolicyError(_explained(name, text, error)) from None
-    faults = list(role_faults(policy.roles, policy.operators))
+        raise PolicyError(explained(name, text, faults_of(error))) from None
+    faults: list[Fault] = [*unknown_playbooks(policy), *role_faults(policy.roles, policy.operators)]
     if faults:
-        raise PolicyError("\n".join(_told(name, text, place, what) for place, what in faults))
+        raise PolicyError(explained(name, text, faults))
     return policy
+
+
+def _inherited(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file says with every pool whole, and playbooks where pools inherit them."""
+    defaults, pools = data.get("defaults", {}), data.get("pools", {})
+    if not isinstance(defaults, dict) or not isinstance(pools, dict):
+        return data
+    rest = {key: value for key, value in data.items() if key != "playbooks"}
+    if "playbooks" in data:
+        defaults = defaults | {"playbooks": data["playbooks"]}
+    return rest | {
+        "defaults": defaults,
+        "pools": {pool: _merged(defaults, own) for pool, own in pools.items()},
+    }
+
+
+def unknown_playbooks(policy: Policy) -> list[Fault]:
+    """Return where a condition names a playbook that there is not."""
+    pools: list[tuple[Place, PoolPolicy]] = [(("defaults",), policy.defaults)]
+    pools += [(("pools", name), rules) for name, rules in policy.pools.items()]
+    return [
+        ((*place, *where, "playbook"), no_playbook(name, rules))
+        for place, rules in pools
+        for where, name in _named_playbooks(rules)
+        if name not in rules.playbooks
+    ]
+
+
+def no_playbook(name: str, rules: PoolPolicy) -> str:
+    """Say that there is no such playbook, and which there are."""
+    return f"there is no playbook {name!r}; known: {', '.join(sorted(rules.playbooks))}"
+
+
+def _named_playbooks(rules: PoolPolicy) -> list[tuple[Place, str]]:
+    own = enumerate(rules.own_conditions)
+    return [
+        (("condition_a",), rules.condition_a.playbook),
+        (("condition_b",), rules.condition_b.playbook),
+        (("condition_c",), rules.condition_c.playbook),
+        (("condition_d",), rules.condition_d.playbook),
+        *((("own_conditions", number), rule.playbook) for number, rule in own),
+    ]
 
 
 def _merged(base: Mapping[str, Any], own: object) -> object:
@@ -381,55 +436,8 @@ def _merged(base: Mapping[str, Any], own: object) -> object:
 def _sorted(value: Any) -> Any:
     """Return lists of names in a fixed order, so that equal rules hash alike."""
     if isinstance(value, dict):
-        return {key: _sorted(inner) for key, inner in value.items()}
+        # The order of steps is what they say.
+        return {key: inner if key == "steps" else _sorted(inner) for key, inner in value.items()}
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return sorted(value)
     return value
-
-
-def _explained(name: str, text: str, error: ValidationError) -> str:
-    """Name each faulty key, the line where it stands and what it must be."""
-    faults = error.errors(include_url=False, include_context=False)
-    return "\n".join(_told(name, text, _place_of(fault["loc"]), fault["msg"]) for fault in faults)
-
-
-def _told(name: str, text: str, place: tuple[int | str, ...], what: str) -> str:
-    return f"{name}{_line_of(text, place)}: {'.'.join(map(str, place))}: {what}"
-
-
-def _place_of(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return a location without the kind that pydantic names behind the number of a table."""
-    return tuple(
-        part
-        for before, part in zip(("", *location), location, strict=False)
-        if not (isinstance(before, int) and part in KINDS)
-    )
-
-
-def _line_of(text: str, location: tuple[int | str, ...]) -> str:
-    """Return ` line N` of the key, or nothing when it stands in no line of its own."""
-    for depth in range(len(location), 0, -1):
-        number = _line_of_key(text, location[: depth - 1], location[depth - 1])
-        if number:
-            return f" line {number}"
-    return ""
-
-
-def _line_of_key(text: str, table: tuple[int | str, ...], key: int | str) -> int | None:
-    wanted = tuple(map(str, table))
-    inside = not wanted
-    seen: Counter[tuple[str, ...]] = Counter()
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*(\[{1,2})([^\]]+)\]", line)
-        if header:
-            words = tuple(word.strip().strip("\"'") for word in header[2].split("."))
-            if header[1] == "[[":
-                # One of several: it is known by its place among them.
-                seen[words] += 1
-                words = (*words, str(seen[words] - 1))
-            inside = words == wanted
-            if words[: len(wanted) + 1] == (*wanted, str(key)):
-                return number
-        elif inside and re.match(rf"\s*[\"']?{re.escape(str(key))}[\"']?\s*=", line):
-            return number
-    return None

@@ -13,6 +13,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
 )
 from gatemesh_health_manager.measuring import Measures
+from gatemesh_health_manager.playbooks import ROLL_BACK, Step, Steps, steps_before_playbooks
 from gatemesh_health_manager.states import SERVING, Trigger
 from gatemesh_health_manager.streaks import NO_STREAKS, Streaks
 
@@ -43,16 +44,6 @@ class Condition(StrEnum):
     """A condition that the rules define; the incident tells which."""
 
 
-class Playbook(StrEnum):
-    """What follows once the instance is out."""
-
-    RESTART = "restart"
-    STOP = "stop"
-    REPAIR = "repair"
-    REPLACE = "replace"
-    ROLL_BACK = "roll_back"
-
-
 @dataclass(frozen=True)
 class Incident:
     """One occurrence of a condition on one life of an instance."""
@@ -66,12 +57,15 @@ class Incident:
     """Why it was opened; stays."""
     reason: str
     """How it stands, in the end how it ended."""
-    playbook: Playbook = Playbook.RESTART
+    playbook: str = "restart"
     ended_at: datetime | None = None
     own_name: str = ""
     """The name of an own condition."""
     would: str = ""
     """What would be done about it; only in observe mode, where nothing is."""
+
+    steps: Steps = ()
+    """Of the playbook, as they were when it was opened; none where none were stored."""
 
     @property
     def name(self) -> str:
@@ -81,12 +75,27 @@ class Incident:
     @property
     def rolls_back(self) -> bool:
         """True when the model version is to be rolled back."""
-        return self.playbook is Playbook.ROLL_BACK
+        return self.playbook == ROLL_BACK.name
 
     @property
     def is_wanted(self) -> bool:
         """True where a person asked for it, or the rules want it although the brake is on."""
         return self.condition in (Condition.OPERATOR, Condition.ROLL_BACK)
+
+    @property
+    def plan(self) -> Steps:
+        """The steps that answer it."""
+        return self.steps or steps_before_playbooks(self.condition.value, self.playbook)
+
+    @property
+    def only_told(self) -> bool:
+        """True where nothing is done about it: in observe mode, or by its playbook."""
+        return bool(self.would) or self.only_tells
+
+    @property
+    def only_tells(self) -> bool:
+        """True where its playbook does nothing; it gives way to any condition that acts."""
+        return self.steps == ("tell",)
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,10 @@ class InstanceRecord:
     weight_ceiling: float | None = None
     """The most that an operator lets it get; stays until it is lifted."""
     incident: Incident | None = None
+
+    def has_step(self, step: Step) -> bool:
+        """True while an incident is open whose playbook has this step."""
+        return self.incident is not None and step in self.incident.plan
 
     @property
     def serving(self) -> bool:

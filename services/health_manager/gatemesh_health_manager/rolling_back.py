@@ -2,7 +2,8 @@
 
 from gatemesh_common.messages import InstanceState
 from gatemesh_health_manager.case import Case
-from gatemesh_health_manager.record import Condition, Playbook
+from gatemesh_health_manager.playbooks import ROLL_BACK
+from gatemesh_health_manager.record import Condition
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
 S = InstanceState
@@ -21,7 +22,7 @@ def roll_back_by_rule(case: Case) -> None:
         return
     case.set_incident("resolved", "taken over by the fleet brake")
     reason = f"most of those that run {pool.suspect_version} were accused"
-    case.open_incident(Condition.ROLL_BACK, reason, Playbook.ROLL_BACK)
+    case.open_incident(Condition.ROLL_BACK, reason, ROLL_BACK)
     begin_rolling_back(case)
 
 

@@ -54,13 +54,18 @@ def points_for(verdict: Verdict, policy: ScorePolicy) -> float:
 def weight_of(record: InstanceRecord, policy: PoolPolicy, now: datetime) -> float:
     """Return the routing weight in tenths: it follows the score, up to an operator's ceiling.
 
-    Only such a ceiling makes it zero.
+    Only such a ceiling makes it zero. In observe mode it follows nothing else.
     """
     if not record.serving:
         return 0.0
-    earned = tenths(score_of(record, policy.score, now))
-    weight = max(policy.score.weight_floor, min(earned, ramped(record, earned, policy, now)))
+    weight = 1.0 if policy.mode == "observe" else earned_weight(record, policy, now)
     return weight if record.weight_ceiling is None else min(weight, record.weight_ceiling)
+
+
+def earned_weight(record: InstanceRecord, policy: PoolPolicy, now: datetime) -> float:
+    """Return the weight that an instance in rotation has earned."""
+    earned = tenths(score_of(record, policy.score, now))
+    return max(policy.score.weight_floor, min(earned, ramped(record, earned, policy, now)))
 
 
 def ramped(record: InstanceRecord, earned: float, policy: PoolPolicy, now: datetime) -> float:

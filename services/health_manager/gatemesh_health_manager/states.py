@@ -35,7 +35,7 @@ class Trigger(StrEnum):
     """Its life was kept: the fleet brake did, or it could not be rolled back."""
     DRAINED = "drained"
     STOPPED = "stopped"
-    """Drained, and meant to stay away."""
+    """Out, and meant to stay away."""
     STARTED = "started"
     RETRIED = "retried"
     """The start failed and the restart budget allows another."""
@@ -74,6 +74,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.PROBATION, T.EXITED): S.RESTARTING,
     (S.PROBATION, T.RELIVED): S.STARTING,
     (S.PROBATION, T.CONDEMNED): S.DRAINING,
+    (S.PROBATION, T.STOPPED): S.QUARANTINED,
     (S.PROBATION, T.GAVE_UP): S.QUARANTINED,
     (S.PROBATION, T.ROLLED_BACK): S.RESTARTING,
     (S.PROBATION, T.WITHDRAWN): S.QUARANTINED,
@@ -95,6 +96,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.SUSPECT, T.WITHDRAWN): S.QUARANTINED,
     (S.DRAINING, T.DRAINED): S.RESTARTING,
     (S.DRAINING, T.STOPPED): S.QUARANTINED,
+    (S.DRAINING, T.DISTRUSTED): S.REPLACING,
     (S.DRAINING, T.SPARED): S.PROBATION,
     (S.DRAINING, T.GAVE_UP): S.QUARANTINED,
     (S.DRAINING, T.ROLLED_BACK): S.RESTARTING,
@@ -108,6 +110,7 @@ TRANSITIONS: dict[tuple[InstanceState, Trigger], InstanceState] = {
     (S.EJECTED, T.LEFT): S.STARTING,
     (S.EJECTED, T.RELIVED): S.STARTING,
     (S.EJECTED, T.CONDEMNED): S.DRAINING,
+    (S.EJECTED, T.STOPPED): S.QUARANTINED,
     (S.EJECTED, T.GAVE_UP): S.QUARANTINED,
     (S.EJECTED, T.ROLLED_BACK): S.RESTARTING,
     (S.EJECTED, T.WITHDRAWN): S.QUARANTINED,

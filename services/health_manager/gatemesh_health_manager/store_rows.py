@@ -27,7 +27,6 @@ from gatemesh_health_manager.record import (
     Flight,
     Incident,
     InstanceRecord,
-    Playbook,
     Transition,
 )
 from gatemesh_health_manager.storable import Row, storable, storable_text, storable_words
@@ -147,7 +146,8 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
         "incarnation": incident.incarnation,
         "condition": incident.name,
         "status": incident.status,
-        "playbook": incident.playbook.value,
+        "playbook": incident.playbook,
+        "steps": list(incident.steps),
         "cause": storable(incident.cause),
         "reason": storable(incident.reason),
         "would": storable(incident.would),
@@ -174,7 +174,8 @@ def read_incident(row: RowMapping) -> Incident:
         opened_at=row["opened_at"],
         cause=row["cause"],
         reason=row["reason"],
-        playbook=Playbook(row["playbook"]),
+        playbook=row["playbook"],
+        steps=tuple(row["steps"]),
         would=row["would"],
         ended_at=row["ended_at"],
     )

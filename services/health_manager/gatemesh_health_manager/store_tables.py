@@ -89,6 +89,7 @@ INCIDENTS = Table(
     *_text("policy_version", "would"),
     *_moment("opened_at", "ended_at"),
     Column("incarnation", Integer),
+    Column("steps", ARRAY(Text)),
 )
 
 TRANSITIONS = Table(

@@ -22,7 +22,6 @@ from gatemesh_health_manager.record import (
     Flight,
     Incident,
     InstanceRecord,
-    Playbook,
     PoolFacts,
 )
 
@@ -68,7 +67,7 @@ def incident(**fields: Any) -> Incident:
         "opened_at": NOW,
         "cause": "many",
         "reason": "many",
-        "playbook": Playbook.RESTART,
+        "playbook": "restart",
     }
     return Incident(**(known | fields))
 

@@ -28,6 +28,9 @@ def fleet(about: InstanceRecord) -> Fleet:
         pytest.param(record(), {"outcome": "passed"}, 0, id="passed"),
         pytest.param(record(InstanceState.DRAINING), {}, 0, id="out-already"),
         pytest.param(record(incident=incident(status="held")), {}, 0, id="held-already"),
+        pytest.param(
+            record(incident=incident(status="held", steps=("tell",))), {}, 1, id="only-told"
+        ),
         pytest.param(record(evidence_since=NOW), {}, 0, id="answered"),
         pytest.param(record(), {"attribution": "request"}, 0, id="the-requests-own-fault"),
     ],

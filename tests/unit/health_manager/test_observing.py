@@ -17,7 +17,7 @@ from gatemesh_common.messages import (
 from gatemesh_health_manager.assess import assess
 from gatemesh_health_manager.facts import NO_FACTS, Facts
 from gatemesh_health_manager.policy import Policy, parse_policy
-from gatemesh_health_manager.record import Condition, Decision, InstanceRecord, Playbook, Tick
+from gatemesh_health_manager.record import Condition, Decision, InstanceRecord, Tick
 from gatemesh_health_manager.states import Trigger
 
 from .samples import NO_ROOM, NOW, ROOM, at, hard, in_pool, probe_result, record, seen, verdict
@@ -123,6 +123,12 @@ def test_the_score_falls_and_the_weight_stays() -> None:
     decision = observed(record(penalty=39.0), hard())
     assert decision.record.state is S.SUSPECT
     assert decision.record.weight == 1.0
+
+
+@pytest.mark.parametrize("ceiling", [0.0, 0.3])
+def test_an_operators_ceiling_holds(ceiling: float) -> None:
+    """Observe mode binds the manager, not people."""
+    assert observed(record(weight_ceiling=ceiling), Tick("t")).record.weight == ceiling
 
 
 def test_a_first_life_serves_at_once() -> None:
@@ -342,4 +348,4 @@ def test_the_playbook_of_an_own_condition_is_told() -> None:
     facts = Facts(own=(("odd", Facts(1, 1)),))
     [incident] = observed(record(), verdict(CheckLevel.PLUGIN), facts, policy=rules).incidents
     assert (incident.name, incident.would) == ("odd", "drain, stop")
-    assert incident.playbook is Playbook.STOP
+    assert incident.playbook == "stop"

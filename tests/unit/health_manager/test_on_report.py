@@ -6,7 +6,7 @@ import pytest
 
 from gatemesh_common.messages import Action, InstanceState, ReportOutcome
 from gatemesh_health_manager.on_report import on_overdue_command, on_report
-from gatemesh_health_manager.record import Decision, InstanceRecord, Playbook
+from gatemesh_health_manager.record import Decision, InstanceRecord
 
 from .samples import NOW, at, case, flying, incident, record, report
 
@@ -42,7 +42,7 @@ def test_any_end_of_a_drain_leads_to_a_restart(outcome: ReportOutcome) -> None:
 
 def test_a_drain_on_request_ends_in_quarantine() -> None:
     """Stopped, until a person releases it."""
-    asked = flying(record(S.DRAINING, incident=incident(playbook=Playbook.STOP)), Action.DRAIN)
+    asked = flying(record(S.DRAINING, incident=incident(playbook="stop")), Action.DRAIN)
     decision = reported(asked)
     assert decision.record.state is S.QUARANTINED
     assert decision.commands == ()
@@ -82,7 +82,7 @@ def test_a_restart_without_a_new_life_is_tried_again(
 
 def replacing(outcome: ReportOutcome, reason: str = "", **fields: object) -> Decision:
     """Return the decision about the report of a replacement."""
-    about = record(S.REPLACING, incident=incident(playbook=Playbook.REPLACE), target_life="life-1")
+    about = record(S.REPLACING, incident=incident(playbook="replace"), target_life="life-1")
     one = case(flying(about, Action.REPLACE), after_s=1)
     on_report(one, report(Action.REPLACE, outcome, reason=reason, **fields))
     return one.decision()
@@ -117,7 +117,7 @@ def test_a_replacement_is_repeated_while_the_executor_is_silent() -> None:
     """Nobody tried, so it does not count."""
     about = record(
         S.REPLACING,
-        incident=incident(playbook=Playbook.REPLACE),
+        incident=incident(playbook="replace"),
         observed_at=at(-99),
         restarts=(NOW,),
     )
@@ -241,7 +241,7 @@ def test_a_new_life_that_has_ended_again_is_no_success() -> None:
 
 def test_a_drain_on_request_that_failed_says_so() -> None:
     """The history does not claim a stop that nobody saw."""
-    asked = flying(record(S.DRAINING, incident=incident(playbook=Playbook.STOP)), Action.DRAIN)
+    asked = flying(record(S.DRAINING, incident=incident(playbook="stop")), Action.DRAIN)
     one = case(asked, after_s=1)
     on_report(one, report(Action.DRAIN, ReportOutcome.REFUSED, reason="expired"))
     [ended] = one.decision().incidents

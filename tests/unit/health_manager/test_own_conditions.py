@@ -15,7 +15,7 @@ from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.on_verdict import on_verdict
 from gatemesh_health_manager.own_conditions import OwnCondition, kind_of
 from gatemesh_health_manager.policy import Policy, PolicyError, PoolPolicy, parse_policy
-from gatemesh_health_manager.record import Condition, Decision, Playbook
+from gatemesh_health_manager.record import Condition, Decision
 from gatemesh_health_manager.store_rows import (
     incident_row,
     instance_row,
@@ -120,7 +120,7 @@ def test_each_playbook_begins(playbook: str, state: InstanceState, action: Actio
     found = decided(known(3, 2), rules(playbook))
     [incident] = found.incidents
     assert (incident.name, incident.condition) == ("odd_words", Condition.OWN)
-    assert incident.playbook is Playbook(playbook)
+    assert incident.playbook == playbook
     assert incident.cause == "3 failures of 2 prompts, last: reported"
     assert found.record.state is state
     assert [order.command.action for order in found.commands] == [action]

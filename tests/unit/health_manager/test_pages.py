@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,7 @@ from gatemesh_health_manager.own_conditions import (
     OwnCondition,
     RateCondition,
 )
+from gatemesh_health_manager.playbooks import SHIPPED, Step
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.states import Trigger
 
@@ -45,6 +47,13 @@ def test_every_key_of_own_conditions_is_described(key: str) -> None:
         (DOCS / "policy.md").read_text().split("## Conditions of your own")[1].split("\n## ")[0]
     )
     assert f"`{key}`" in section
+
+
+@pytest.mark.parametrize("step", [*get_args(Step), *SHIPPED])
+def test_every_step_and_shipped_playbook_is_described(step: str) -> None:
+    """Whoever writes a playbook finds what each step does."""
+    section = (DOCS / "policy.md").read_text().split("## Playbooks")[1].split("\n## ")[0]
+    assert f"`{step}`" in section
 
 
 @pytest.mark.parametrize("word", [*InstanceState, *Trigger])

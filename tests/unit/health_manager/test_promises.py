@@ -141,7 +141,24 @@ TOUCHY = parse_policy(
 """One accusation in three makes the fleet brake fall."""
 FLAPPING = parse_policy("[defaults.flap]\nout_count = 2\n")
 """The second time out within an hour ends in quarantine."""
-RULES = st.sampled_from([Policy(), REPAIRING, TOUCHY, FLAPPING])
+UNUSUAL = parse_policy("""
+[playbooks.thorough]
+steps = ["shift", "eject", "confirm", "repair", "replace"]
+[playbooks.gentle]
+steps = ["drain", "replace"]
+[playbooks.last]
+steps = ["eject", "repair", "stop"]
+[defaults.condition_a]
+playbook = "thorough"
+[defaults.condition_b]
+playbook = "gentle"
+[defaults.condition_c]
+playbook = "tell"
+[defaults.condition_d]
+playbook = "last"
+""")
+"""Every condition is answered by other steps than the shipped ones."""
+RULES = st.sampled_from([Policy(), REPAIRING, TOUCHY, FLAPPING, UNUSUAL])
 
 
 def played(steps: list[Step], policy: Policy | None = None) -> World:

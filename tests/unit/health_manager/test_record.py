@@ -3,9 +3,9 @@
 import pytest
 
 from gatemesh_common.messages import InstanceState
-from gatemesh_health_manager.record import Condition, Playbook
+from gatemesh_health_manager.record import Condition
 
-from .samples import record
+from .samples import incident, record
 
 
 @pytest.mark.parametrize("state", InstanceState)
@@ -24,4 +24,30 @@ def test_names_that_are_stored_stay() -> None:
     """Rows of earlier releases must be read by later ones."""
     named = {"exit", "probes", "overdue", "operator", "own", "roll_back"}
     assert {str(c) for c in Condition} == {*"ABCD"} | named
-    assert {str(p) for p in Playbook} == {"restart", "stop", "repair", "replace", "roll_back"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "playbook", "steps"),
+    [
+        (Condition.A, "restart", ("drain", "restart")),
+        (Condition.B, "restart", ("eject", "confirm", "restart")),
+        (Condition.C, "restart", ("shift", "drain", "restart")),
+        (Condition.D, "replace", ("eject", "replace")),
+        (Condition.D, "restart", ("eject", "restart")),
+        (Condition.OWN, "stop", ("drain", "stop")),
+        (Condition.OWN, "replace", ("eject", "replace")),
+        (Condition.OPERATOR, "repair", ("eject", "repair", "restart")),
+        (Condition.OPERATOR, "roll_back", ("eject", "restart")),
+        (Condition.EXIT, "restart", ("drain", "restart")),
+    ],
+)
+def test_an_incident_without_steps_goes_on_as_it_began(
+    condition: Condition, playbook: str, steps: tuple[str, ...]
+) -> None:
+    """It was stored by an earlier release, whose playbooks were fixed."""
+    assert incident(condition=condition, playbook=playbook).plan == steps
+
+
+def test_steps_that_are_stored_count() -> None:
+    """Whatever the rules say since."""
+    assert incident(steps=("eject", "stop")).plan == ("eject", "stop")

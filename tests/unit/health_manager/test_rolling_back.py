@@ -7,7 +7,7 @@ import pytest
 from gatemesh_common.messages import Action, CheckLevel, InstanceState, ReportOutcome
 from gatemesh_health_manager.on_report import on_report
 from gatemesh_health_manager.policy import Policy, parse_policy
-from gatemesh_health_manager.record import Condition, InstanceRecord, Playbook
+from gatemesh_health_manager.record import Condition, InstanceRecord
 from gatemesh_health_manager.rolling_back import go_on_rolling_back, roll_back_by_rule
 from gatemesh_health_manager.trial import try_out
 
@@ -24,7 +24,7 @@ OFFERING = parse_policy("")
 def waiting(state: S, **fields: object) -> InstanceRecord:
     """Return an instance that is to be rolled back."""
     status = "held" if state in (S.HEALTHY, S.SUSPECT) else "open"
-    about = incident(condition=Condition.OPERATOR, playbook=Playbook.ROLL_BACK, status=status)
+    about = incident(condition=Condition.OPERATOR, playbook="roll_back", status=status)
     return record(state, incident=about, **fields)
 
 
@@ -80,7 +80,7 @@ def by_rule(about: InstanceRecord, **pool: object) -> InstanceRecord:
             record(
                 S.DRAINING,
                 model_version="v2",
-                incident=incident(condition=Condition.OPERATOR, playbook=Playbook.STOP),
+                incident=incident(condition=Condition.OPERATOR, playbook="stop"),
             ),
             id="a-person-acts",
         ),
