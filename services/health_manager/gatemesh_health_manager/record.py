@@ -72,6 +72,8 @@ class Incident:
     """The name of an own condition."""
     would: str = ""
     """What would be done about it; only in observe mode, where nothing is."""
+    core_dump: str = ""
+    """Where the core dump of the life lies, if one was taken."""
 
     @property
     def name(self) -> str:
