@@ -1,4 +1,4 @@
-"""Weight ceilings; model versions before the present ones; where core dumps of incidents lie."""
+"""Operators' weight ceilings; model versions before the present ones, and going back to them."""
 
 from alembic import op
 
@@ -53,14 +53,6 @@ POOLS = """
     LEFT JOIN incidents c ON c.instance_id = i.instance_id AND c.status = 'held'
     GROUP BY p.pool"""
 
-INCIDENTS = """
-    SELECT incident_id, instance_id, pool, incarnation, condition, status, cause, reason,
-        playbook, opened_at, ended_at,
-        extract(epoch FROM coalesce(ended_at, now()) - opened_at)::double precision
-            AS duration_s,
-        policy_version{more}
-    FROM incidents"""
-
 
 def rule(words: dict[str, str]) -> None:
     """Put constraints with these words in place of those that are there."""
@@ -78,19 +70,16 @@ def upgrade() -> None:
         "ADD COLUMN rolled_back_at timestamptz"
     )
     op.execute("ALTER TABLE pools ADD COLUMN suspect_version text NOT NULL DEFAULT ''")
-    op.execute("ALTER TABLE incidents ADD COLUMN core_dump text NOT NULL DEFAULT ''")
     rule(WIDER)
     more = ", i.weight_ceiling, i.former_version, i.version_since"
     op.execute(f"CREATE OR REPLACE VIEW instance_health_v1 AS {HEALTH.format(more=more)}")
-    op.execute(f"CREATE OR REPLACE VIEW incidents_v1 AS {INCIDENTS.format(more=', core_dump')}")
     more = ", p.suspect_version"
     op.execute(f"CREATE OR REPLACE VIEW pools_v1 AS {POOLS.format(more=more)}")
 
 
 def downgrade() -> None:
     """Take them back; ceilings are lifted, and incidents of roll-backs become restarts."""
-    views = {"instance_health_v1": HEALTH, "pools_v1": POOLS, "incidents_v1": INCIDENTS}
-    for name, query in views.items():
+    for name, query in (("instance_health_v1", HEALTH), ("pools_v1", POOLS)):
         op.execute(f"DROP VIEW {name}")
         op.execute(f"CREATE VIEW {name} AS {query.format(more='')}")
     op.execute(
@@ -102,7 +91,6 @@ def downgrade() -> None:
     for name in ("wanted_action", "flight_action"):
         op.execute(f"UPDATE instances SET {name} = 'restart' WHERE {name} = 'roll_back'")  # noqa: S608
     rule(FORMER)
-    op.execute("ALTER TABLE incidents DROP COLUMN core_dump")
     op.execute("ALTER TABLE pools DROP COLUMN suspect_version")
     op.execute(
         "ALTER TABLE instances DROP COLUMN weight_ceiling, DROP COLUMN former_version, "
