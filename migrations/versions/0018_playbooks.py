@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0018"
-down_revision = "0015"
+down_revision = "0017"
 branch_labels = None
 depends_on = None
 
@@ -14,7 +14,8 @@ INCIDENTS = """
         playbook, opened_at, ended_at,
         extract(epoch FROM coalesce(ended_at, now()) - opened_at)::double precision
             AS duration_s,
-        policy_version, CASE WHEN would = '' THEN 'act' ELSE 'observe' END AS mode, would{more}
+        policy_version, CASE WHEN would = '' THEN 'act' ELSE 'observe' END AS mode, would,
+        core_dump{more}
     FROM incidents"""
 
 POOLS = """

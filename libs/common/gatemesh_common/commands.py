@@ -50,6 +50,8 @@ class RestartInstance(InstanceCommand):
 
     action: Literal[Action.RESTART] = Action.RESTART
     start_timeout_s: float = Field(default=300.0, gt=0, le=3600)
+    dump_timeout_s: float = Field(default=0.0, ge=0, le=3600)
+    """Longest time for a core dump of the named life before it ends; 0 takes none."""
 
 
 class ReadmitInstance(InstanceCommand):

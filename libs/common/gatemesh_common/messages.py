@@ -256,6 +256,8 @@ class CommandReport(InstanceMessage):
     """False when only a forgery or a copy was refused: the command of this id goes on as it was."""
     killed: bool = False
     """True when running requests outlasted the grace and the process group was killed."""
+    core_dump: str = Field(default="", max_length=1000)
+    """The folder on the executor's machine with the core dump that was taken, if any."""
     duration_s: float = Field(default=0.0, ge=0)
 
 

@@ -126,4 +126,5 @@ StepName = Literal[
     "verified",
     "scanned",
     "rolled_back",
+    "dumped",
 ]

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import get_args
 
+from aiormq.exceptions import ChannelAccessRefused
 from pydantic import ValidationError
 
-from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
+from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, GatemeshError
 from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_common.publisher import Publisher
 from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
@@ -136,9 +137,18 @@ async def send_request(amqp_url: str, request: ActionRequest) -> None:
         try:
             await publisher.publish(request)
         except BrokerUnavailableError as error:
+            if isinstance(error.__cause__, ChannelAccessRefused):
+                raise CtlError(
+                    "the broker does not let this user publish requests",
+                    "have its administrator grant that: docs/authorisation.md",
+                ) from None
             raise UnreachableError(
                 f"the broker at {shown(amqp_url)} did not confirm: {error}",
                 f"check that it runs and that {BROKER_VARIABLE} is right; asking twice is harmless",
+            ) from None
+        except BrokerRefusedError as error:
+            raise CtlError(
+                str(error), f"the user in {BROKER_VARIABLE} must be that of the connection"
             ) from None
         except GatemeshError as error:
             raise CtlError(str(error), "start the health manager once") from None

@@ -28,6 +28,7 @@ from gatemesh_executor.backends.base import EngineBackend, ProgramMissingError
 from gatemesh_executor.backends.supervisor import SupervisorBackend
 from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
 from gatemesh_executor.balancers.agents import AgentRouting
+from gatemesh_executor.dumping import LocalDumper, NoDumper
 from gatemesh_executor.health import HttpHealth
 from gatemesh_executor.instances import Instance, Instances, load_instances
 from gatemesh_executor.jobs import Limits, Tools
@@ -112,6 +113,7 @@ async def run(
             repair=repair,
             checksums=checksums,
             versions=versions,
+            dumper=LocalDumper() if is_local(settings.supervisor_url) else NoDumper(),
         )
         receiver = Receiver(trust, Executor(instances, tools, publisher, utc_now))
         rhythm = Rhythm(settings.poll_s, settings.repeat_s)

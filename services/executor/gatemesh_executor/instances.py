@@ -4,7 +4,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -54,6 +54,27 @@ class Weights(BaseModel):
         return self.manifest
 
 
+class CoreDump(BaseModel):
+    """Whether and how the memory of a proven sick engine is kept before it is ended."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    how: Literal["gcore", "abort", "off"] = "off"
+    """`gcore`: gdb copies every process; `abort`: SIGABRT to the largest, the kernel writes it."""
+    folder: Path = Path("core-dumps")
+    """Where dumps are put, one folder each."""
+    most_bytes: int = Field(default=20_000_000_000, ge=1_000_000)
+    """The most that one dump may take."""
+    timeout_s: float = Field(default=60.0, gt=0, le=3600)
+    """The longest that one dump may take, in seconds."""
+    keep: int = Field(default=3, ge=1, le=1000)
+    """Dumps of one instance that are kept; older ones are removed."""
+
+    def under(self, base: Path) -> "CoreDump":
+        """Return it with its folder seen from that of the instances file."""
+        return self.model_copy(update={"folder": base / self.folder})
+
+
 class RollBack(BaseModel):
     """How an engine gets back to the model version before the present one."""
 
@@ -89,6 +110,8 @@ class Instance(BaseModel):
     """Its weight files; absent means those of its pool, if any."""
     roll_back: RollBack | None = None
     """The way back to the model version before; absent means that of its pool, if any."""
+    core_dump: CoreDump | None = None
+    """Its core dumps; absent means those of its pool, if any."""
 
 
 Instances = Mapping[str, Instance]
@@ -102,6 +125,7 @@ class Pool(BaseModel):
 
     weights: Weights | None = None
     roll_back: RollBack | None = None
+    core_dump: CoreDump | None = None
 
 
 class InstancesFile(BaseModel):

@@ -15,6 +15,7 @@ from gatemesh_common.messages import (
 )
 from gatemesh_executor.backends.base import EngineBackend, Observation
 from gatemesh_executor.balancers.base import Balancer
+from gatemesh_executor.dumping import Dumper, NoDumper
 from gatemesh_executor.health import EngineHealth
 from gatemesh_executor.instances import Instance
 from gatemesh_executor.pace import Pace
@@ -57,6 +58,7 @@ class Tools:
     repair: EngineRepair = field(default_factory=NoRepair)
     checksums: Checksums = field(default_factory=Checksums)
     versions: Versions = field(default_factory=OwnVersions)
+    dumper: Dumper = field(default_factory=NoDumper)
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Job:
     command: AnyCommand
     instance: Instance
     killed: bool = False
+    core_dump: str = ""
+    """Where a core dump of the life was put."""
     notes: list[str] = field(default_factory=list)
     """What a report of success should still say."""
     sums: Mapping[str, str] | None = None

@@ -251,6 +251,7 @@ class Executor:
             reason=reason,
             life_id=await self._present_life(job),
             killed=job.killed,
+            core_dump=job.core_dump,
             duration_s=self._tools.pace.now() - begun,
         )
 

@@ -9,6 +9,7 @@ from gatemesh_common.clock import Clock
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import Action, StepName
 from gatemesh_common.metrics import RETRIED
+from gatemesh_executor.core_dump import dump_core
 from gatemesh_executor.drain import confirm_out, end_life, put_back, take_out
 from gatemesh_executor.jobs import Job, Step, Tools
 from gatemesh_executor.pace import Pace
@@ -27,7 +28,7 @@ from gatemesh_executor.roll_back import roll_back
 PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
     Action.DRAIN: (take_out, confirm_out, end_life),
     Action.EJECT: (take_out, confirm_out),
-    Action.RESTART: (end_life, start_life, await_ready),
+    Action.RESTART: (dump_core, end_life, start_life, await_ready),
     Action.READMIT: (put_back, note_checksums),
     Action.REPAIR: (check_weights, reload_weights, reset_cache),
     Action.ROLL_BACK: (roll_back, end_life, start_life, await_ready),

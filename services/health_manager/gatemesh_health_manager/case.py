@@ -13,6 +13,7 @@ from gatemesh_common.messages import (
     AnyCommand,
     ProbeTicket,
     ReportOutcome,
+    RestartInstance,
     derived_id,
 )
 from gatemesh_health_manager.fleet_brake import why_braked
@@ -162,6 +163,7 @@ class Case:
                 playbook=plan.name,
                 steps=plan.steps,
                 own_name=own_name,
+                core_dump=old.core_dump if old else "",
             )
         )
 
@@ -177,6 +179,11 @@ class Case:
         )
         if ended:
             self.change(incident=None, shift_until=None)
+
+    def note_core_dump(self, folder: str) -> None:
+        """Keep with the open incident where the core dump of its life lies."""
+        if self.record.incident is not None and folder:
+            self._put_incident(replace(self.record.incident, core_dump=folder))
 
     def _put_incident(self, incident: Incident) -> None:
         self._incidents[incident.incident_id] = incident
@@ -349,13 +356,23 @@ class Case:
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         available_at = max(self.now, self.record.wanted_from or self.now)
-        due_at = available_at + timedelta(seconds=time_for(action, self.policy))
+        dump_s = self._dump_s(action)
+        due_at = available_at + timedelta(seconds=time_for(action, self.policy) + dump_s)
         self.change(fence=self.record.fence + 1)
         version = self.pool.routing_version + int(routing_changed)
         command = self._command(action, due_at, version)
+        if dump_s and isinstance(command, RestartInstance):
+            command = command.model_copy(update={"dump_timeout_s": dump_s})
         self._orders.append(CommandOrder(command, available_at, due_at))
         flight = Flight(command.message_id, action, due_at)
         self.change(wanted=None, wanted_from=None, flight=flight)
+
+    def _dump_s(self, action: Action) -> float:
+        """Return how long a core dump may take before a restart; 0 where there was no proof."""
+        incident = self.record.incident
+        proven = incident is not None and incident.condition is Condition.B
+        wanted = proven and self.record.running and action is Action.RESTART
+        return self.policy.condition_b.dump_timeout_s if wanted else 0.0
 
     def _command(self, action: Action, due_at: datetime, version: int) -> AnyCommand:
         record = self.record

@@ -26,6 +26,7 @@ def on_report(case: Case, report: CommandReport) -> None:
     if flight is None or flight.command_id != report.command_id:
         return
     case.end_flight(report.outcome, report.reason)
+    case.note_core_dump(report.core_dump)
     succeeded = report.outcome is ReportOutcome.SUCCEEDED
     after_command(case, report.action, succeeded=succeeded, why=report.reason)
     if case.is_to_be_rolled_back():

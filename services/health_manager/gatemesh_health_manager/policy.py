@@ -89,6 +89,8 @@ class ConditionB(Section):
     """A second proof on the same life within this time after a refutation is not confirmed."""
     suite_faults: frozenset[Reason] = frozenset({Reason.NAN_LOGITS})
     """Faults of a probe suite's answers that are proof: no client's prompt can be to blame."""
+    dump_timeout_s: float = Field(default=0.0, ge=0, le=3600)
+    """Longest time for a core dump before the life ends, where executors take one; 0: none."""
 
 
 class ConditionC(Section):

@@ -63,6 +63,8 @@ class Incident:
     """The name of an own condition."""
     would: str = ""
     """What would be done about it; only in observe mode, where nothing is."""
+    core_dump: str = ""
+    """Where the core dump of the life lies, if one was taken."""
 
     steps: Steps = ()
     """Of the playbook, as they were when it was opened; none where none were stored."""

@@ -252,7 +252,10 @@ async def _save_incidents(
     connection: AsyncConnection, decisions: Iterable[Decision], policy_version: str
 ) -> None:
     statement = insert(INCIDENTS)
-    names = ("condition", "status", "playbook", "steps", "cause", "reason", "would", "ended_at")
+    names = (
+        *("condition", "status", "playbook", "steps", "cause", "reason", "would", "ended_at"),
+        "core_dump",
+    )
     fields = {name: statement.excluded[name] for name in names}
     upsert = statement.on_conflict_do_update(index_elements=["incident_id"], set_=fields)
     rows = [

@@ -151,6 +151,7 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
         "cause": storable(incident.cause),
         "reason": storable(incident.reason),
         "would": storable(incident.would),
+        "core_dump": storable(incident.core_dump),
         "policy_version": policy_version,
         "opened_at": incident.opened_at,
         "ended_at": incident.ended_at,
@@ -177,6 +178,7 @@ def read_incident(row: RowMapping) -> Incident:
         playbook=row["playbook"],
         steps=tuple(row["steps"]),
         would=row["would"],
+        core_dump=row["core_dump"],
         ended_at=row["ended_at"],
     )
 

@@ -86,7 +86,7 @@ INCIDENTS = Table(
     METADATA,
     Column("incident_id", Text, primary_key=True),
     *_text("instance_id", "pool", "condition", "status", "playbook", "cause", "reason"),
-    *_text("policy_version", "would"),
+    *_text("policy_version", "would", "core_dump"),
     *_moment("opened_at", "ended_at"),
     Column("incarnation", Integer),
     Column("steps", ARRAY(Text)),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,7 +69,13 @@ def ctl(vhost_url: str, fresh_database: str) -> CommandLine:
 
 
 @pytest.fixture
-def manager(vhost_url: str, fresh_database: str) -> Iterator[None]:
+def policy_file() -> Path | None:
+    """Return the rules of the manager; none are the defaults. Test modules have their own."""
+    return None
+
+
+@pytest.fixture
+def manager(vhost_url: str, fresh_database: str, policy_file: Path | None) -> Iterator[None]:
     """Run a manager on an empty, migrated database."""
     environment = {
         **os.environ,
@@ -77,6 +84,8 @@ def manager(vhost_url: str, fresh_database: str) -> Iterator[None]:
         "GATEMESH_HEALTH_MANAGER_ADMIN_PORT": "0",
         "GATEMESH_LOG_LEVEL": "WARNING",
     }
+    if policy_file is not None:
+        environment["GATEMESH_HEALTH_MANAGER_POLICY_FILE"] = str(policy_file)
     service = [sys.executable, "-m", "gatemesh_health_manager"]
     subprocess.run([*service, "migrate"], env=environment, check=True, timeout=60)
     with subprocess.Popen(service, env=environment) as process:

@@ -40,6 +40,11 @@ WEIGHTS = """
 folder = "model"
 manifest = "SHA256SUMS"
 pull = ["sh", "-c", "cp ../source/* ."]
+[pools.demo.roll_back]
+command = ["sh", "-c", "sed -i s/m1/m0/ instances.toml"]
+[pools.demo.core_dump]
+how = "gcore"
+folder = "dumps"
 """
 DYING = Path(__file__).parent / "dying_executor.py"
 

@@ -19,6 +19,7 @@ from gatemesh_common.messages import (
     ReplaceInstance,
     ReportOutcome,
     RestartInstance,
+    RollBackInstance,
     RoutingApplied,
 )
 from gatemesh_executor.playbooks import PLAYBOOKS
@@ -34,6 +35,7 @@ KINDS: dict[str, type[InstanceCommand]] = {
     "readmit": ReadmitInstance,
     "repair": RepairInstance,
     "replace": ReplaceInstance,
+    "roll_back": RollBackInstance,
 }
 
 
@@ -320,7 +322,7 @@ async def test_killed_at_any_step(
         await manager.report_of(await manager.order(ReadmitInstance))
     report = await manager.report_of(command)
     assert report.outcome is ReportOutcome.SUCCEEDED
-    begins_anew = action in ("restart", "replace")
+    begins_anew = action in ("restart", "replace", "roll_back")
     if begins_anew:
         assert report.life_id not in (None, life)
         assert {"started", "ready"} <= set(manager.steps_of(command))

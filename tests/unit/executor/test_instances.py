@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_executor.instances import Weights, load_instances, parse_instances
+from gatemesh_executor.instances import CoreDump, Weights, load_instances, parse_instances
 
 ONE = """
 [[instances]]
@@ -134,3 +134,16 @@ def test_a_way_back_comes_from_the_pool_or_is_the_instances_own() -> None:
     ]
     with pytest.raises(SettingsError, match=r"pools.default.roll_back.command"):
         parse_instances(text.replace('["shared"]', "[]"), "i.toml")
+
+
+def test_core_dumps_are_off_unless_they_are_asked_for() -> None:
+    """A dump holds what clients asked, and takes much room."""
+    text = '[[instances]]\ninstance_id = "a"\nprogram = "a"\nbase_url = "http://a:1"\n'
+    assert parse_instances(text, "i.toml")["a"].core_dump is None
+    assert CoreDump().how == "off"
+    text += '[pools.default.core_dump]\nhow = "gcore"\nkeep = 1\n'
+    found = parse_instances(text, "i.toml", Path("/etc/g"))["a"].core_dump
+    assert found is not None
+    assert (found.how, found.folder, found.keep) == ("gcore", Path("/etc/g/core-dumps"), 1)
+    with pytest.raises(SettingsError, match=r"pools.default.core_dump.how"):
+        parse_instances(text.replace("gcore", "dd"), "i.toml")

@@ -1,5 +1,7 @@
 """The promises that every decision keeps."""
 
+from datetime import timedelta
+
 import pytest
 
 from gatemesh_common.messages import (
@@ -11,7 +13,7 @@ from gatemesh_common.messages import (
     RestartInstance,
 )
 from gatemesh_health_manager.case import NO_LIFE
-from gatemesh_health_manager.record import Condition, PoolFacts
+from gatemesh_health_manager.record import Condition, Playbook, PoolFacts
 from gatemesh_health_manager.states import IllegalTransitionError, Trigger
 
 from .samples import NO_ROOM, NOW, at, case, flight, flying, in_pool, incident, record, ticket
@@ -240,3 +242,40 @@ def test_ending_no_flight_is_harmless() -> None:
     assert [(end.command_id, end.outcome) for end in other.decision().ends] == [
         ("command-1", "expired")
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "running", "dump_s"),
+    [(Condition.B, True, 45.0), (Condition.B, False, 0.0), (Condition.A, True, 0.0)],
+)
+def test_a_proven_sick_life_is_dumped_before_it_ends(
+    condition: Condition,
+    running: bool,  # noqa: FBT001
+    dump_s: float,
+) -> None:
+    """Where the rules give time for it, which the report gets on top."""
+    about = record(S.EJECTED, running=running, incident=incident(condition=condition))
+    one = case(about, policy=in_pool(condition_b={"dump_timeout_s": 45.0}))
+    one.mend("confirmed")
+    [order] = one.decision().commands
+    assert isinstance(order.command, RestartInstance)
+    assert order.command.dump_timeout_s == dump_s
+    plain = case(about)
+    plain.mend("confirmed")
+    [usual] = plain.decision().commands
+    assert order.due_at - usual.due_at == timedelta(seconds=dump_s)
+    assert isinstance(usual.command, RestartInstance)
+    assert usual.command.dump_timeout_s == 0
+
+
+def test_an_incident_keeps_where_its_dump_lies() -> None:
+    """To its end, and under another heading."""
+    one = case(record(S.RESTARTING, incident=incident(condition=Condition.B)))
+    one.note_core_dump("/dumps/1")
+    one.note_core_dump("")
+    one.open_incident(Condition.D, "worse", Playbook.REPLACE)
+    one.set_incident("resolved", "repaired")
+    assert [each.core_dump for each in one.decision().incidents] == ["/dumps/1"]
+    nothing_open = case(record())
+    nothing_open.note_core_dump("/dumps/1")
+    assert nothing_open.decision().incidents == ()

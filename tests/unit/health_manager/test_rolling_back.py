@@ -1,13 +1,14 @@
 """Going back to the model version before."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gatemesh_common.messages import Action, CheckLevel, InstanceState, ReportOutcome
 from gatemesh_health_manager.on_report import on_report
 from gatemesh_health_manager.policy import Policy, parse_policy
-from gatemesh_health_manager.record import Condition, InstanceRecord
+from gatemesh_health_manager.record import Condition, InstanceRecord, PoolFacts
 from gatemesh_health_manager.rolling_back import go_on_rolling_back, roll_back_by_rule
 from gatemesh_health_manager.trial import try_out
 
@@ -21,7 +22,7 @@ ACTING = parse_policy('[defaults.fleet_brake]\nroll_back = "act"\n')
 OFFERING = parse_policy("")
 
 
-def waiting(state: S, **fields: object) -> InstanceRecord:
+def waiting(state: S, **fields: Any) -> InstanceRecord:
     """Return an instance that is to be rolled back."""
     status = "held" if state in (S.HEALTHY, S.SUSPECT) else "open"
     about = incident(condition=Condition.OPERATOR, playbook="roll_back", status=status)
@@ -55,14 +56,14 @@ def test_every_state_has_its_way(state: S, after: S, action: Action) -> None:
         pytest.param(flying(waiting(S.RESTARTING), Action.RESTART), ROOM, id="a-command-flies"),
     ],
 )
-def test_it_waits_for_what_is_under_way(about: InstanceRecord, pool: object) -> None:
+def test_it_waits_for_what_is_under_way(about: InstanceRecord, pool: PoolFacts) -> None:
     """Nothing changes meanwhile."""
-    one = case(about, pool)  # type: ignore[arg-type]
+    one = case(about, pool)
     go_on_rolling_back(one)
     assert one.decision().record == about
 
 
-def by_rule(about: InstanceRecord, **pool: object) -> InstanceRecord:
+def by_rule(about: InstanceRecord, **pool: Any) -> InstanceRecord:
     """Return what the rules make of an instance of a braked pool."""
     facts = replace(ROOM, braked=True, braked_at=NOW, suspect_version="v2", **pool)
     one = case(about, facts, in_pool(fleet_brake={"roll_back": "act"}), after_s=1)
