@@ -170,7 +170,7 @@ class Deliveries(asyncio.Protocol):
     # Frames
 
     def _take(self, kind: int, whole: bytes) -> None:
-        if kind == BODY_FRAME:
+        if kind == BODY_FRAME and self._missing:
             self._add(whole[FRAME_HEADER_SIZE:-1])
         elif kind == HEADER_FRAME:
             self._frames = (self._frames[0], whole)
