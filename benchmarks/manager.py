@@ -37,6 +37,7 @@ from gatemesh_common.messages import (
     Verdict,
 )
 from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.intake import LARGEST_BATCH
 from gatemesh_health_manager.migrate import find_migrations, upgrade
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import InstanceRecord
@@ -50,7 +51,8 @@ from gatemesh_mesh.supervision import Supervision
 
 INSTANCES = 8
 PROMPTS = 5
-BATCH = 200
+BATCH = LARGEST_BATCH
+"""What the manager takes at once when more waits; the bare insert gets no less."""
 HISTORY_SHARE = 5
 """How many times as many verdicts lie in the table when growth is measured."""
 

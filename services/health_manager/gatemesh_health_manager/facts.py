@@ -55,7 +55,7 @@ CopyKey = tuple[str, str, str, bool]
 
 def copy_key(verdict: Verdict) -> CopyKey:
     """Return what makes two failures copies of each other."""
-    return (verdict.instance_id, prompt_key(verdict), verdict.check_level.value, verdict.hard)
+    return (verdict.instance_id, prompt_key(verdict), verdict.check_level, verdict.hard)
 
 
 class Copies:

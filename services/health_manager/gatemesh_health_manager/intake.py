@@ -8,16 +8,14 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
-import aio_pika
-from aiormq.abc import AbstractChannel, DeliveredMessage
 from pydantic import ValidationError
 
 from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.batcher import describe
+from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +25,7 @@ LARGEST_BATCH = 400
 LONGEST_LEAVING_S = 10.0
 
 Apply = Callable[[Sequence[Verdict]], Awaitable[None]]
-Received = tuple[DeliveredMessage, Verdict]
+Received = tuple[Delivery, Verdict]
 
 
 def read_verdict(body: bytes) -> Verdict:
@@ -54,7 +52,6 @@ class Intake:
         self._apply = apply
         self._publisher = publisher
         self._prefetch = prefetch
-        self._waiting: deque[DeliveredMessage] = deque()
         self._news = asyncio.Event()
         self._leaving = False
 
@@ -72,7 +69,7 @@ class Intake:
             try:
                 if await self._read_once(reading):
                     return
-                error = "channel closed"
+                error = "connection lost"
             except BROKER_FAULTS as fault:
                 error = type(fault).__name__
             log.warning("intake_interrupted", extra={"queue": self.queue, "error": error})
@@ -80,82 +77,62 @@ class Intake:
 
     async def _read_once(self, reading: Callable[[], None]) -> bool:
         """Read over one connection; True when it is over for good."""
-        connection = await aio_pika.connect(self._amqp_url)
-        try:
-            opened = await connection.channel(publisher_confirms=False)
-            channel = await opened.get_underlay_channel()
-            return await self._consume(channel, reading)
-        finally:
-            self._waiting.clear()
-            with suppress(*BROKER_FAULTS):
-                await connection.close()
-
-    async def _consume(self, channel: AbstractChannel, reading: Callable[[], None]) -> bool:
-        ended = asyncio.Event()
-
-        def end(_: object) -> None:
-            ended.set()
-            self._news.set()
-
-        channel.closing.add_done_callback(end)
-        channel.on_consumer_cancel_callbacks.add(end)
-        await channel.basic_qos(prefetch_count=self._prefetch)
-        answer = await channel.basic_consume(self.queue, self._take)
+        source = await consume(self._amqp_url, self.queue, self._prefetch, self._news.set)
         reading()
-        while not ended.is_set():
+        try:
+            return await self._follow(source)
+        finally:
+            await source.close()
+
+    async def _follow(self, source: Deliveries) -> bool:
+        while not source.is_lost:
+            while source.waiting and not source.is_lost:
+                await self._settle(source, await self._batch(source.waiting))
+            if source.is_cancelled:
+                return True
+            if self._leaving:
+                await source.cancel()
+                continue
             await self._news.wait()
             self._news.clear()
-            if self._leaving:
-                await channel.basic_cancel(str(answer.consumer_tag))
-                ended.set()
-            while self._waiting and not channel.is_closed:
-                await self._settle(channel, await self._batch())
-        return not channel.is_closed
+        return False
 
-    async def _take(self, message: DeliveredMessage) -> None:
-        self._waiting.append(message)
-        self._news.set()
-
-    async def _batch(self) -> list[DeliveredMessage]:
+    async def _batch(self, waiting: deque[Delivery]) -> list[Delivery]:
         """Return what waits, a little later: others are on their way."""
-        if len(self._waiting) < LARGEST_BATCH:
+        if len(waiting) < LARGEST_BATCH:
             await asyncio.sleep(LINGER_S)
-        count = min(LARGEST_BATCH, len(self._waiting))
-        return [self._waiting.popleft() for _ in range(count)]
+        return [waiting.popleft() for _ in range(min(LARGEST_BATCH, len(waiting)))]
 
-    async def _settle(self, channel: AbstractChannel, batch: list[DeliveredMessage]) -> None:
+    async def _settle(self, source: Deliveries, batch: Sequence[Delivery]) -> None:
         """Commit a batch, then acknowledge it as a whole."""
         received: list[Received] = []
         for message in batch:
             try:
                 received.append((message, read_verdict(message.body)))
             except (ValidationError, ValueError) as error:
-                await self._refuse(channel, message, error)
+                await self._refuse(source, message, error)
         if received:
-            await self._commit(channel, received)
-        await channel.basic_ack(int(batch[-1].delivery_tag or 0), multiple=True)
+            await self._commit(source, received)
+        source.acknowledge(batch[-1].tag)
 
-    async def _commit(self, channel: AbstractChannel, received: Sequence[Received]) -> None:
+    async def _commit(self, source: Deliveries, received: Sequence[Received]) -> None:
         """Apply verdicts together; of those refused together, only the guilty one fails."""
         verdicts = [verdict for _, verdict in received]
         try:
             await retry_passing_faults(lambda: self._apply(verdicts))
         except Exception as error:  # noqa: BLE001 (the message goes to the dead letters with it)
             if len(received) == 1:
-                await self._refuse(channel, received[0][0], error)
+                await self._refuse(source, received[0][0], error)
                 return
             facts = {"size": len(received), "reason": describe(error)}
             log.warning("batch_refused", extra=facts)
             for one in received:
-                await self._commit(channel, [one])
+                await self._commit(source, [one])
 
-    async def _refuse(
-        self, channel: AbstractChannel, message: DeliveredMessage, error: Exception
-    ) -> None:
+    async def _refuse(self, source: Deliveries, message: Delivery, error: Exception) -> None:
         """Move a message to the dead letters; where that fails, the broker does it."""
-        copy = aio_pika.IncomingMessage(message, no_ack=True)
-        if not await bury(self._publisher, copy, self.queue, error):
-            await channel.basic_reject(int(message.delivery_tag or 0), requeue=False)
+        if not await bury(self._publisher, message.unpacked(), self.queue, error):
+            source.reject(message.tag)
 
 
 class Reader:

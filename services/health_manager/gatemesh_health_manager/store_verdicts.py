@@ -97,7 +97,7 @@ async def earlier_copies(
         "names": list(names),
         "lives": [fleet.records[name].incarnation for name in names],
         "prompts": [storable(prompt) for prompt in prompts],
-        "levels": list(levels),
+        "levels": [str(level) for level in levels],
         "hards": list(hards),
     }
     rows = (await connection.execute(COPIES, query)).all()

@@ -6,15 +6,19 @@ from faststream.rabbit import QueueType
 from gatemesh_common.broker import (
     DELIVERY_LIMIT,
     EXCHANGES,
+    MOST_SHARDS,
     SAMPLES,
     VERDICTS,
     WORK_QUEUES,
     WorkQueue,
     broadcast_queue,
     queue_arguments,
+    shard_of,
+    shard_queue,
     topic,
     work_queue,
 )
+from gatemesh_common.message import BUCKETS
 from gatemesh_common.messages import DEAD, MESSAGES
 
 
@@ -65,3 +69,17 @@ def test_a_bounded_queue_refuses_rather_than_forgets() -> None:
     bound = {"x-max-length": 2000, "x-overflow": "reject-publish"}
     assert bound.items() <= queue_arguments(SAMPLES).items()
     assert "x-max-length" not in queue_arguments(VERDICTS)
+
+
+def test_shards_are_no_queues_of_every_service() -> None:
+    """Only managers know how many there are; to the others there is the queue of all verdicts."""
+    names = {queue.name for queue in WORK_QUEUES}
+    assert VERDICTS.name in names
+    assert not names & {shard_queue(shard).name for shard in range(MOST_SHARDS)}
+    assert not any(queue.one_reader for queue in WORK_QUEUES)
+
+
+@pytest.mark.parametrize("shards", range(1, MOST_SHARDS + 1))
+def test_every_bucket_has_a_shard(shards: int) -> None:
+    """And every shard has buckets."""
+    assert {shard_of(bucket, shards) for bucket in range(BUCKETS)} == set(range(shards))
