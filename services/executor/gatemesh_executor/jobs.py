@@ -14,7 +14,7 @@ from gatemesh_common.messages import (
     StepName,
 )
 from gatemesh_executor.backends.base import EngineBackend, Observation
-from gatemesh_executor.balancers.base import Balancer
+from gatemesh_executor.balancers.base import Rotation
 from gatemesh_executor.health import EngineHealth
 from gatemesh_executor.instances import Instance
 from gatemesh_executor.pace import Pace
@@ -49,7 +49,7 @@ class Tools:
     """What steps act through."""
 
     backend: EngineBackend
-    balancer: Balancer
+    rotation: Rotation
     health: EngineHealth
     limits: Limits = field(default_factory=Limits)
     pace: Pace = field(default_factory=Pace)
@@ -66,6 +66,8 @@ class Job:
     command: AnyCommand
     instance: Instance
     killed: bool = False
+    emptying_since: float | None = None
+    """When it was first waited for running requests to end; a repeated step waits no longer."""
     notes: list[str] = field(default_factory=list)
     """What a report of success should still say."""
     sums: Mapping[str, str] | None = None
