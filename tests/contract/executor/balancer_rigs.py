@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 from gatemesh_executor.balancers.base import Balancer, Server
 from gatemesh_executor.balancers.config import HaproxySettings, Listing, NginxSettings
 from gatemesh_executor.balancers.fake import FakeBalancer
@@ -18,6 +20,7 @@ from gatemesh_executor.balancers.haproxy import Haproxy
 from gatemesh_executor.balancers.nginx import Nginx
 from gatemesh_executor.balancers.nginx_processes import serving_workers
 from gatemesh_executor.pace import Pace
+from gatemesh_mesh.suite import BALANCERS_VARIABLE
 
 from .conftest import eventually
 
@@ -28,6 +31,17 @@ PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbi
 def program(name: str) -> str | None:
     """Return where a program is; None where it is not installed."""
     return shutil.which(name, path=PATH)
+
+
+UNAVAILABLE = os.environ.get(BALANCERS_VARIABLE, "install it with apt-get")
+"""What `./mesh test` says when it could not install them."""
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    """Skip where a program is missing, with the reason."""
+    return pytest.mark.skipif(
+        program(name) is None, reason=f"{name} is not installed: {UNAVAILABLE}"
+    )
 
 
 def free_port() -> int:
@@ -193,6 +207,14 @@ class HaproxyRig(Daemon):
         """Take the socket's right to change anything, before the start."""
         conf = self.folder / "haproxy.cfg"
         conf.write_text(conf.read_text().replace("level admin", "level user"))
+
+    def also_over_tcp(self) -> Haproxy:
+        """Add a second socket before the start, and return a handle that uses it."""
+        address = f"127.0.0.1:{free_port()}"
+        conf = self.folder / "haproxy.cfg"
+        line = f"global\n    stats socket ipv4@{address} level admin\n"
+        conf.write_text(conf.read_text().replace("global\n", line))
+        return Haproxy("far", HaproxySettings(kind="haproxy", socket=f"tcp://{address}"))
 
     async def say(self, command: str) -> str:
         """Speak to the socket as an operator would."""

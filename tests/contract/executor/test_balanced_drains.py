@@ -29,7 +29,7 @@ from gatemesh_executor.jobs import Job, Limits, Tools
 from gatemesh_executor.pace import Pace
 from gatemesh_executor.playbooks import run_playbook
 
-from .balancer_rigs import HaproxyRig, NginxRig, RealRig
+from .balancer_rigs import HaproxyRig, NginxRig, RealRig, needs
 from .streaming_engines import (
     StreamingEngine,
     Streams,
@@ -38,7 +38,6 @@ from .streaming_engines import (
     in_background,
     running_engines,
 )
-from .test_balancers import needs
 
 pytestmark = pytest.mark.integration
 

@@ -1,7 +1,8 @@
 """What every load balancer promises, run against the fake, a real HAProxy and a real nginx."""
 
-import os
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -10,22 +11,12 @@ from gatemesh_executor.balancers.base import (
     BalancerUnavailableError,
     Server,
 )
-from gatemesh_mesh.suite import BALANCERS_VARIABLE
+from gatemesh_executor.balancers.haproxy import Haproxy
 
-from .balancer_rigs import BalancerRig, FakeRig, HaproxyRig, NginxRig, program
+from .balancer_rigs import BalancerRig, FakeRig, HaproxyRig, NginxRig, needs
 from .streaming_engines import StreamingEngine, Traffic, clients, running_engines
 
 pytestmark = pytest.mark.integration
-
-UNAVAILABLE = os.environ.get(BALANCERS_VARIABLE, "install it with apt-get")
-"""What `./mesh test` says when it could not install them."""
-
-
-def needs(name: str) -> pytest.MarkDecorator:
-    """Skip where a program is missing, with the reason."""
-    return pytest.mark.skipif(
-        program(name) is None, reason=f"{name} is not installed: {UNAVAILABLE}"
-    )
 
 
 class BalancerContract:
@@ -184,6 +175,19 @@ class TestHaproxy(BalancerContract):
         finally:
             rig.close()
 
+    async def test_the_socket_may_be_reached_over_the_network(
+        self, engines: list[StreamingEngine]
+    ) -> None:
+        """An executor beside its engines, a balancer elsewhere."""
+        rig = HaproxyRig((engines[0].address, engines[1].address))
+        try:
+            far = rig.also_over_tcp()
+            await until_answering(far, rig.start().servers[0])
+            await far.take_out(rig.servers[0])
+            assert (await rig.balancer.look(rig.servers[0])).out
+        finally:
+            rig.close()
+
     async def test_an_unknown_backend_is_refused(self, rig: HaproxyRig) -> None:
         """With the names of the fields to correct."""
         with pytest.raises(BalancerRefusedError, match="correct `backend` and `server`"):
@@ -251,6 +255,16 @@ class TestNginx(BalancerContract):
         assert f"server {one.name} weight=100 down;" in text
 
 
+async def until_answering(balancer: Haproxy, server: Server) -> None:
+    """Wait until a balancer that has just started answers."""
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(BalancerUnavailableError):
+                await balancer.look(server)
+                return
+            await asyncio.sleep(0.02)
+
+
 async def answering(rig: NginxRig) -> set[str]:
     """Return who answers forty requests on new connections."""
     traffic = Traffic(rig.url)
@@ -270,12 +284,11 @@ def nginx_rig(engines: list[StreamingEngine]) -> Iterator[NginxRig]:
         rig.close()
 
 
+@needs("nginx")
 async def test_weights_of_nginx_alone_wait_for_their_pause(
     engines: list[StreamingEngine],
 ) -> None:
     """Every reload keeps old workers for their streams; a change of state does not wait."""
-    if program("nginx") is None:
-        pytest.skip(f"nginx is not installed: {UNAVAILABLE}")
     rig = NginxRig((engines[0].address, engines[1].address), weight_pause_s=3600.0)
     one, other = rig.servers
     try:

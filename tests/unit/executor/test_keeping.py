@@ -78,7 +78,10 @@ async def test_a_drain_is_not_undone_by_an_older_wish() -> None:
 async def test_an_unknown_server_is_a_wrong_setting() -> None:
     """Told at the start, before anything depends on it."""
     balancer = FakeBalancer()
-    await keeper(balancer, {}).verify()
+    balancer.down = True
+    assert not await keeper(balancer, {}).verify()
+    balancer.down = False
+    assert await keeper(balancer, {}).verify()
     balancer.unknown.add(OTHER)
     with pytest.raises(SettingsError, match="b/s2"):
         await keeper(balancer, {}).verify()

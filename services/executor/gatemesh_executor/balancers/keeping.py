@@ -31,12 +31,11 @@ class Keeper:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _fault: str = ""
 
-    async def verify(self) -> None:
-        """Check that the balancer knows every server.
+    async def verify(self) -> bool:
+        """Return True once the balancer has said that it knows every server.
 
         Raises:
-            SettingsError: it does not; names the way out.
-            BalancerUnavailableError: it does not answer.
+            SettingsError: it does not know one; names the way out.
         """
         try:
             async with self._lock:
@@ -44,6 +43,10 @@ class Keeper:
                     await self.balancer.look(server)
         except BalancerRefusedError as error:
             raise SettingsError(str(error)) from error
+        except BalancerUnavailableError as error:
+            self._note(error)
+            return False
+        return True
 
     async def assert_again(self) -> None:
         """Have the wishes hold; a fault is told once and tried again at the next call."""

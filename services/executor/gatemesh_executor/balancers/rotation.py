@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gatemesh_common.clock import Clock
-from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import RoutingTable
 from gatemesh_common.running import first_to_end
@@ -125,7 +124,8 @@ class FleetRotation:
         return None
 
     async def _keep(self, keeper: Keeper) -> None:
-        await retry_passing_faults(keeper.verify)
+        while not await keeper.verify():
+            await self.pace.sleep(LOOK_S)
         while True:
             await keeper.assert_again()
             await self.pace.sleep(LOOK_S)
