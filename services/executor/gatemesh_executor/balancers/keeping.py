@@ -77,10 +77,10 @@ class Keeper:
     async def sessions(self, server: Server) -> int | None:
         """Return what runs there, and take the server out again if the balancer forgot it."""
         async with self._lock:
-            standing = await self.balancer.look(server)
-            if not standing.out:
+            if not (await self.balancer.look(server)).out:
                 await self.balancer.take_out(server)
-        return standing.sessions
+            # Counted only now: something may have slipped in before.
+            return (await self.balancer.look(server)).sessions
 
     async def confirm_out(self, server: Server) -> None:
         """Return when the balancer says by itself that the server is out.
