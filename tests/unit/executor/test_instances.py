@@ -163,6 +163,15 @@ def test_balancers_of_a_pool_list_all_its_instances() -> None:
     assert fleet.balancers["edge"].model_dump()["upstream_file"] == Path("/etc/mesh/chat.servers")
 
 
+def test_the_example_of_the_page_is_valid() -> None:
+    """Operators copy it."""
+    page = Path(__file__).parents[3] / "docs" / "balancers.md"
+    text = page.read_text().split("```toml\n", 1)[1].split("```", 1)[0]
+    fleet = parse_fleet(text, "balancers.md")
+    assert set(fleet.balancers) == {"front", "edge"}
+    assert [one.server for one in fleet.instances["engine-0"].balancers or ()] == ["gpu-a"]
+
+
 def test_no_balancer_is_the_default() -> None:
     """Agents alone route; an empty list takes an instance from its pool's balancers."""
     assert parse_instances(ONE, "f.toml")["engine-0"].balancers == ()
