@@ -6,8 +6,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
-from gatemesh_agent.routing import supersedes
 from gatemesh_common.messages import Baseline
+from gatemesh_common.versions import supersedes
 
 log = logging.getLogger(__name__)
 

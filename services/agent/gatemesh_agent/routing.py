@@ -3,14 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
-from typing import Protocol
 
 from gatemesh_common.messages import InstanceState, RoutedInstance, RoutingTable
-
-RESET_SLACK = timedelta(seconds=10)
-"""A lower version that is so much younger comes from a manager whose database began anew."""
+from gatemesh_common.versions import supersedes
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -52,29 +49,6 @@ def view_of(table: RoutingTable, only: Collection[str] = ()) -> PoolView:
     """Return the view of a received table; `only` names the instances of a sidecar."""
     instances = tuple(one for one in table.instances if not only or one.instance_id in only)
     return PoolView(table.version, table.timestamp, instances)
-
-
-class Versioned(Protocol):
-    """What the manager repeats under a rising number."""
-
-    @property
-    def version(self) -> int:
-        """The number."""
-
-    @property
-    def timestamp(self) -> datetime:
-        """When it was told."""
-
-
-def supersedes(new: Versioned, old: Versioned) -> bool:
-    """Return True when what was received replaces what is known.
-
-    The manager repeats the present version with a new timestamp, so a lower version that is that
-    much younger comes from a database that began anew, or puts an absurd one right.
-    """
-    if new.version > old.version:
-        return True
-    return new.version < old.version and new.timestamp - old.timestamp > RESET_SLACK
 
 
 def choose(

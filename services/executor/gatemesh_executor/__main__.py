@@ -28,9 +28,10 @@ from gatemesh_executor.backends.base import EngineBackend, ProgramMissingError
 from gatemesh_executor.backends.supervisor import SupervisorBackend
 from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
 from gatemesh_executor.balancers.agents import AgentRouting
+from gatemesh_executor.balancers.rotation import FleetRotation, fleet_rotation
 from gatemesh_executor.dumping import LocalDumper, NoDumper
 from gatemesh_executor.health import HttpHealth
-from gatemesh_executor.instances import Instance, Instances, load_instances
+from gatemesh_executor.instances import Fleet, Instances, load_fleet
 from gatemesh_executor.jobs import Limits, Tools
 from gatemesh_executor.obeying import Executor
 from gatemesh_executor.observer import Observer, Rhythm
@@ -38,7 +39,7 @@ from gatemesh_executor.pace import Pace
 from gatemesh_executor.receiving import Receiver
 from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.settings import ExecutorSettings
-from gatemesh_executor.subscribers import applied_router, command_router
+from gatemesh_executor.subscribers import applied_router, command_router, routing_router
 from gatemesh_executor.trust import load_trust
 from gatemesh_executor.versions import VersionsFromFile
 from gatemesh_executor.weights.checksums import Checksums
@@ -74,7 +75,7 @@ def supervisor_backend(
     return SupervisorBackend(client, instances, settings.grace_s, local=local)
 
 
-async def serve(settings: ExecutorSettings, instances: dict[str, Instance]) -> int:
+async def serve(settings: ExecutorSettings, fleet: Fleet) -> int:
     """Run until told to stop; return the exit code."""
     stop = stop_requested()
     readiness = Readiness("broker", "backend", "consumers")
@@ -84,16 +85,14 @@ async def serve(settings: ExecutorSettings, instances: dict[str, Instance]) -> i
         await stop.wait()
         readiness.set("consumers", met=False)
 
-    await first_to_end(run(settings, instances, readiness), stop_in_order())
+    await first_to_end(run(settings, fleet, readiness), stop_in_order())
     log.info("executor_stopped", extra={"asked": stop.is_set()})
     return 0 if stop.is_set() else EXIT_PART_LOST
 
 
-async def run(
-    settings: ExecutorSettings, instances: dict[str, Instance], readiness: Readiness
-) -> None:
+async def run(settings: ExecutorSettings, fleet: Fleet, readiness: Readiness) -> None:
     """Build everything and run it; returns when the consumer of commands is lost."""
-    trust = load_trust(settings)
+    trust, instances = load_trust(settings), fleet.instances
     async with (
         Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
         supervisor_client(settings) as client,
@@ -102,14 +101,15 @@ async def run(
     ):
         pace = Pace()
         backend = supervisor_backend(settings, client, instances)
-        routing = AgentRouting(settings.agent_silence_s, pace)
+        agents = AgentRouting(settings.agent_silence_s, pace)
+        rotation = fleet_rotation(fleet, agents, pace, utc_now)
         limits = Limits(
             settings.confirm_deadline_s, settings.refused_grace_s, settings.cache_reset_s
         )
         checksums = Checksums(settings.state_dir)
         versions = VersionsFromFile(settings.instances_file, instances)
         tools = Tools(
-            *(backend, routing, health, limits, pace),
+            *(backend, rotation, health, limits, pace),
             repair=repair,
             checksums=checksums,
             versions=versions,
@@ -121,7 +121,8 @@ async def run(
         log.info("executor_started", extra={"instances": len(instances)})
         await first_to_end(
             watch_processes(backend, observer),
-            consume(settings, publisher, receiver, routing, readiness),
+            consume(settings, publisher, receiver, rotation, readiness),
+            rotation.run(),
         )
 
 
@@ -152,12 +153,12 @@ async def consume(
     settings: ExecutorSettings,
     publisher: Publisher,
     receiver: Receiver,
-    routing: AgentRouting,
+    rotation: FleetRotation,
     readiness: Readiness,
 ) -> None:
     """Obey commands until their consumer is lost."""
     await declare_when_up(publisher)
-    broker = await subscribe(settings, publisher, receiver, routing)
+    broker = await subscribe(settings, publisher, receiver, rotation)
     readiness.set("consumers", met=True)
     readiness.set("broker", met=True)
     try:
@@ -168,19 +169,22 @@ async def consume(
 
 
 async def subscribe(
-    settings: ExecutorSettings, publisher: Publisher, receiver: Receiver, routing: AgentRouting
+    settings: ExecutorSettings, publisher: Publisher, receiver: Receiver, rotation: FleetRotation
 ) -> RabbitBroker:
     """Return a broker whose subscribers run, as soon as there is one to connect to."""
 
     async def start() -> RabbitBroker:
+        process_id = uuid4().hex[:8]
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
         broker.include_router(command_router(receiver.receive))
-        broker.include_router(applied_router(routing.hear, uuid4().hex[:8]))
+        broker.include_router(applied_router(rotation.agents.hear, process_id))
+        if rotation.keepers:
+            broker.include_router(routing_router(rotation.hear, process_id))
         await broker.start()
         return broker
 
     broker = await with_broker(start)
-    routing.listen()
+    rotation.agents.listen()
     return broker
 
 
@@ -188,9 +192,9 @@ def main() -> int:
     """Read the settings, run, and return the exit code."""
     try:
         settings = load_settings(ExecutorSettings)
-        instances = load_instances(settings.instances_file)
+        fleet = load_fleet(settings.instances_file)
         configure_logging(APP_ID, settings.log_level)
-        return asyncio.run(serve(settings, instances))
+        return asyncio.run(serve(settings, fleet))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_SETTINGS

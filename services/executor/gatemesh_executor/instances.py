@@ -2,13 +2,21 @@
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_executor.balancers.config import (
+    BalancerSettings,
+    Listing,
+    is_server_name,
+    listed,
+    listing_fault,
+)
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -112,6 +120,8 @@ class Instance(BaseModel):
     """The way back to the model version before; absent means that of its pool, if any."""
     core_dump: CoreDump | None = None
     """Its core dumps; absent means those of its pool, if any."""
+    balancers: tuple[Listing, ...] | None = None
+    """Load balancers that route to it beside the agents; absent means those of its pool."""
 
 
 Instances = Mapping[str, Instance]
@@ -126,15 +136,21 @@ class Pool(BaseModel):
     weights: Weights | None = None
     roll_back: RollBack | None = None
     core_dump: CoreDump | None = None
+    balancers: tuple[Listing, ...] = ()
+
+
+WITH_PATHS = ("weights", "roll_back", "core_dump")
+"""Tables of an instance, or of its pool, that name files."""
 
 
 class InstancesFile(BaseModel):
-    """The whole file: one `[[instances]]` table each, and `[pools.NAME]` for what they share."""
+    """The whole file: an `[[instances]]` table each, `[pools.NAME]` and `[balancers.NAME]`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     instances: tuple[Instance, ...] = Field(min_length=1)
     pools: Mapping[Name, Pool] = Field(default_factory=dict)
+    balancers: Mapping[Name, BalancerSettings] = Field(default_factory=dict)
 
     def complete(self, base: Path) -> tuple[Instance, ...]:
         """Return the instances with what their pools share, seen from a folder."""
@@ -142,12 +158,14 @@ class InstancesFile(BaseModel):
 
     def _completed(self, instance: Instance, base: Path) -> Instance:
         shared = self.pools.get(instance.pool, Pool())
-        found = {
-            name: getattr(instance, name) or getattr(shared, name) for name in Pool.model_fields
-        }
-        return instance.model_copy(
-            update={name: value and value.under(base) for name, value in found.items()}
+        found = {name: getattr(instance, name) or getattr(shared, name) for name in WITH_PATHS}
+        listings = shared.balancers if instance.balancers is None else instance.balancers
+        balancers = tuple(
+            listed(one, self.balancers[one.name], instance.instance_id, instance.base_url)
+            for one in listings
         )
+        seen = {name: value and value.under(base) for name, value in found.items()}
+        return instance.model_copy(update={**seen, "balancers": balancers})
 
     @model_validator(mode="after")
     def _know_the_pools(self) -> "InstancesFile":
@@ -156,8 +174,39 @@ class InstancesFile(BaseModel):
             raise ValueError(f"pools.{min(unknown)}: no instance is in this pool; correct the name")
         return self
 
+    @model_validator(mode="after")
+    def _know_the_balancers(self) -> "InstancesFile":
+        for place, listing in self._listings():
+            fault = listing_fault(listing, self.balancers)
+            if fault is not None:
+                raise ValueError(f"{place}.{fault}")
+        for number, instance in enumerate(self.complete(Path())):
+            for name in (listing.server or "" for listing in instance.balancers or ()):
+                if not is_server_name(name):
+                    raise ValueError(
+                        f"instances[{number}].balancers: set `server`: {name!r} cannot stand in a "
+                        "balancer's configuration"
+                    )
+        return self
 
-def load_instances(path: Path) -> dict[str, Instance]:
+    def _listings(self) -> Iterator[tuple[str, Listing]]:
+        for pool_name, pool in self.pools.items():
+            for at, listing in enumerate(pool.balancers):
+                yield f"pools.{pool_name}.balancers[{at}]", listing
+        for number, instance in enumerate(self.instances):
+            for at, listing in enumerate(instance.balancers or ()):
+                yield f"instances[{number}].balancers[{at}]", listing
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What the file describes, complete."""
+
+    instances: dict[str, Instance]
+    balancers: Mapping[str, BalancerSettings]
+
+
+def load_fleet(path: Path) -> Fleet:
     """Read the file.
 
     Raises:
@@ -165,24 +214,46 @@ def load_instances(path: Path) -> dict[str, Instance]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        return parse_instances(text, path.name, path.absolute().parent)
+        return parse_fleet(text, path.name, path.absolute().parent)
     except OSError as error:
         raise SettingsError(
             f"GATEMESH_EXECUTOR_INSTANCES_FILE: {path} cannot be read ({error.strerror})"
         ) from error
 
 
+def load_instances(path: Path) -> dict[str, Instance]:
+    """Return the instances of the file by id. Raises as `load_fleet` does."""
+    return load_fleet(path).instances
+
+
 def parse_instances(text: str, file_name: str, base: Path = Path()) -> dict[str, Instance]:
-    """Return the instances by id; paths are seen from `base`. Raises as `load_instances` does."""
+    """Return the instances by id; paths are seen from `base`. Raises as `load_fleet` does."""
+    return parse_fleet(text, file_name, base).instances
+
+
+def parse_fleet(text: str, file_name: str, base: Path = Path()) -> Fleet:
+    """Return all that the text describes; paths are seen from `base`. Raises as `load_fleet`."""
     try:
-        listed = InstancesFile.model_validate(tomllib.loads(text)).complete(base)
+        file = InstancesFile.model_validate(tomllib.loads(text))
+        complete = file.complete(base)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file_name}: not valid TOML: {error}") from error
     except ValidationError as error:
         raise SettingsError(f"{file_name}: {describe_faults(error)}") from None
     for field in ("instance_id", "program"):
-        refuse_repeats(file_name, field, [str(getattr(instance, field)) for instance in listed])
-    return {instance.instance_id: instance for instance in listed}
+        refuse_repeats(file_name, field, [str(getattr(instance, field)) for instance in complete])
+    places = [place for instance in complete for place in server_places(instance)]
+    refuse_repeats(file_name, "balancers.server", places)
+    return Fleet(
+        {instance.instance_id: instance for instance in complete},
+        {name: settings.under(base) for name, settings in file.balancers.items()},
+    )
+
+
+def server_places(instance: Instance) -> list[str]:
+    """Return each server that is the instance, with its balancer."""
+    listings = instance.balancers or ()
+    return [f"{one.server} of {one.backend or 'all'} at {one.name}" for one in listings]
 
 
 def describe_faults(error: ValidationError) -> str:

@@ -14,7 +14,7 @@ from gatemesh_common.messages import (
     StepName,
 )
 from gatemesh_executor.backends.base import EngineBackend, Observation
-from gatemesh_executor.balancers.base import Balancer
+from gatemesh_executor.balancers.base import Rotation
 from gatemesh_executor.dumping import Dumper, NoDumper
 from gatemesh_executor.health import EngineHealth
 from gatemesh_executor.instances import Instance
@@ -50,7 +50,7 @@ class Tools:
     """What steps act through."""
 
     backend: EngineBackend
-    balancer: Balancer
+    rotation: Rotation
     health: EngineHealth
     limits: Limits = field(default_factory=Limits)
     pace: Pace = field(default_factory=Pace)
@@ -70,6 +70,8 @@ class Job:
     killed: bool = False
     core_dump: str = ""
     """Where a core dump of the life was put."""
+    emptying_since: float | None = None
+    """When it was first waited for running requests to end; a repeated step waits no longer."""
     notes: list[str] = field(default_factory=list)
     """What a report of success should still say."""
     sums: Mapping[str, str] | None = None

@@ -20,3 +20,13 @@ INSTANCES_RUNNING = Gauge(
 BACKEND_FAULTS = Counter(
     "gatemesh_executor_backend_faults_total", "Looks at the processes that got no answer."
 )
+BALANCER_FAULTS = Counter(
+    "gatemesh_executor_balancer_faults_total",
+    "Times that a load balancer could not be kept to what it should do.",
+    ["balancer"],
+)
+BALANCER_ASSERTED = Counter(
+    "gatemesh_executor_balancer_asserted_total",
+    "Servers whose state or weight a load balancer was told (again).",
+    ["balancer"],
+)

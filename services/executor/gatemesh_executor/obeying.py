@@ -29,6 +29,11 @@ from gatemesh_executor.backends.base import (
     StartFailedError,
     StopFailedError,
 )
+from gatemesh_executor.balancers.base import (
+    BalancerRefusedError,
+    BalancerUnavailableError,
+    StillOutError,
+)
 from gatemesh_executor.instances import Instances
 from gatemesh_executor.jobs import Job, Tools, observe
 from gatemesh_executor.metrics import COMMANDS_ENDED, COMMANDS_REFUSED, STEP_SECONDS
@@ -58,6 +63,9 @@ FAILURES: tuple[tuple[type[GatemeshError], str], ...] = (
     (RepairFailedError, "repair_failed"),
     (CacheInUseError, "cache_in_use"),
     (LifeGoneError, "life_gone"),
+    (BalancerUnavailableError, "balancer_unavailable"),
+    (BalancerRefusedError, "balancer_refused"),
+    (StillOutError, "still_out"),
 )
 
 

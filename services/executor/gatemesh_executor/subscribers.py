@@ -8,7 +8,7 @@ from faststream.rabbit import RabbitMessage, RabbitRouter
 from faststream.rabbit.annotations import RabbitMessage as Received
 
 from gatemesh_common.broker import COMMANDS, broadcast_queue, topic, work_queue
-from gatemesh_common.messages import CONTROL, EVENTS, RoutingApplied
+from gatemesh_common.messages import CONTROL, EVENTS, RoutingApplied, RoutingTable
 
 Receive = Callable[[bytes, Mapping[str, Any]], Awaitable[None]]
 
@@ -43,5 +43,17 @@ def applied_router(hear: Callable[[RoutingApplied], None], process_id: str) -> R
     @router.subscriber(queue, topic(EVENTS), ack_policy=AckPolicy.ACK_FIRST, no_reply=True)
     async def on_applied(applied: RoutingApplied) -> None:
         hear(applied)
+
+    return router
+
+
+def routing_router(hear: Callable[[RoutingTable], None], process_id: str) -> RabbitRouter:
+    """Hear the routing tables, which load balancers follow; repeated, so nothing is kept."""
+    router = RabbitRouter()
+    queue = broadcast_queue(f"executor.routing.{process_id}", "routing.v1.#")
+
+    @router.subscriber(queue, topic(EVENTS), ack_policy=AckPolicy.ACK_FIRST, no_reply=True)
+    async def on_table(table: RoutingTable) -> None:
+        hear(table)
 
     return router

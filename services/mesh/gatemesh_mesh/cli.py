@@ -27,6 +27,7 @@ from gatemesh_mesh.foreground import (
 from gatemesh_mesh.options import DemoOptions, StackOptions
 from gatemesh_mesh.plan import StackPlan
 from gatemesh_mesh.postgres import plain_url
+from gatemesh_mesh.prerequisites import ensure_balancers
 from gatemesh_mesh.progress import ConsoleProgress, Progress
 from gatemesh_mesh.stack import REPOSITORY
 from gatemesh_mesh.state import StateFolder, state_folder
@@ -141,6 +142,8 @@ def check_and_test(
     """Check format, types and layers, then run the tests; more arguments go to pytest."""
     console = Console()
     failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
+    # Before both halves: the first one needs them.
+    os.environ.update(balancer_facts(ConsoleProgress(console)))
 
     def prepare() -> dict[str, str]:
         facts = real_engine_facts(console, wanted=real and not fast)
@@ -150,6 +153,15 @@ def check_and_test(
         command = suite.pytest_command(REPOSITORY, context.args, fast=fast)
         raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, prepare()))
     raise typer.Exit(suite.run_all_tests(suite.PARTS, REPOSITORY, failed, prepare, console))
+
+
+def balancer_facts(progress: Progress) -> dict[str, str]:
+    """Install the load balancers that tests run against; return why their tests are skipped."""
+    try:
+        ensure_balancers(progress)
+    except MeshError as error:
+        return {suite.BALANCERS_VARIABLE: error.reason}
+    return {}
 
 
 def real_engine_facts(console: Console, *, wanted: bool) -> dict[str, str]:

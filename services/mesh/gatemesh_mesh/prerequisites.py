@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gatemesh_mesh.errors import MeshError
@@ -13,6 +13,9 @@ from gatemesh_mesh.progress import Progress
 INSTALL_TIMEOUT_S = 900
 RABBIT_HOMES = ("/usr/lib/rabbitmq/lib", "/opt", "/usr/local/lib/rabbitmq/lib")
 """Folders in which packages put `rabbitmq_server-VERSION/sbin`."""
+
+BALANCERS = {"haproxy": "haproxy", "nginx": "nginx"}
+"""Programs that tests run against, and the packages that bring them."""
 
 FAULTS = (
     (
@@ -65,7 +68,8 @@ def ensure_rabbitmq(progress: Progress, homes: Iterable[str] = RABBIT_HOMES) -> 
     homes = tuple(homes)
     found = find_rabbitmq(homes)
     if found is None:
-        install_package("rabbitmq-server", progress, instead="GATEMESH_AMQP_URL")
+        alternative = "or set GATEMESH_AMQP_URL to use one that runs already"
+        install_package("rabbitmq-server", progress, alternative)
         found = find_rabbitmq(homes)
     if found is None:
         raise MeshError(
@@ -75,13 +79,26 @@ def ensure_rabbitmq(progress: Progress, homes: Iterable[str] = RABBIT_HOMES) -> 
     return found
 
 
-def install_package(package: str, progress: Progress, instead: str) -> None:
-    """Install one Debian package; `instead` names the setting that makes it needless.
+def ensure_balancers(
+    progress: Progress, balancers: Mapping[str, str] = BALANCERS, path: str | None = None
+) -> None:
+    """Install the load balancers that tests run against, where they are missing.
+
+    Raises:
+        MeshError: one is absent and cannot be installed; says why and what to do.
+    """
+    searched = path or os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
+    for program, package in balancers.items():
+        if shutil.which(program, path=searched) is None:
+            install_package(package, progress, "or go without the tests of load balancers")
+
+
+def install_package(package: str, progress: Progress, alternative: str) -> None:
+    """Install one Debian package; `alternative` ends the advice where that fails.
 
     Raises:
         MeshError: no apt, no rights, no network, no space.
     """
-    alternative = f"or set {instead} to use one that runs already"
     if shutil.which("apt-get") is None:
         raise MeshError(
             f"{package} is not installed and this system has no apt-get",

@@ -20,6 +20,9 @@ REAL_ENGINE_VARIABLE = "GATEMESH_REAL_ENGINE_UNAVAILABLE"
 MODELS_VARIABLE = "GATEMESH_MODELS_UNAVAILABLE"
 """Why the tests of the shadow's models are skipped."""
 
+BALANCERS_VARIABLE = "GATEMESH_BALANCERS_UNAVAILABLE"
+"""Why the tests of load balancers are skipped."""
+
 COMPOSE_VARIABLE = "GATEMESH_COMPOSE"
 """Set to 1, the tests of `compose.yaml` run; they need a Docker engine."""
 

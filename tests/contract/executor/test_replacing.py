@@ -20,7 +20,7 @@ from gatemesh_executor.backends.base import EngineBackend
 from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.backends.supervisor import SupervisorBackend
 from gatemesh_executor.backends.xmlrpc import XmlRpcClient
-from gatemesh_executor.balancers.fake import FakeBalancer
+from gatemesh_executor.balancers.fake import FakeRotation
 from gatemesh_executor.health import EngineHealth, Health, HttpHealth
 from gatemesh_executor.instances import Instance, Weights
 from gatemesh_executor.jobs import Job, Tools
@@ -78,7 +78,7 @@ class Stand:
     @property
     def tools(self) -> Tools:
         """The executor's tools, with the real check."""
-        return Tools(self.backend, FakeBalancer(), self.health)
+        return Tools(self.backend, FakeRotation(), self.health)
 
     async def start(self) -> str:
         """Start the engine on its damaged weights; return its life."""

@@ -50,7 +50,7 @@ def order(folder: Path, group: int, timeout_s: float = 60.0, **rules: object) ->
     """Return an order that writes into a folder."""
     into = folder / "dump"
     into.mkdir()
-    return DumpOrder(CoreDump(folder=folder, **rules), group, into, timeout_s)  # type: ignore[arg-type]
+    return DumpOrder(CoreDump(folder=folder, **rules), group, into, timeout_s)
 
 
 async def test_gcore_keeps_the_memory_and_lets_the_process_go_on(

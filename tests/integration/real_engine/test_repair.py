@@ -11,7 +11,7 @@ from tests.integration.real_engine.conftest import RunningEngine, free_port
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import ReadmitInstance, RepairInstance, StepName
 from gatemesh_executor.backends.fake import FakeBackend
-from gatemesh_executor.balancers.fake import FakeBalancer
+from gatemesh_executor.balancers.fake import FakeRotation
 from gatemesh_executor.health import HttpHealth
 from gatemesh_executor.instances import Instance
 from gatemesh_executor.jobs import Job, Tools
@@ -80,7 +80,7 @@ async def test_zeroed_weights_come_back_from_their_files(
     backend = FakeBackend({"e": instance}, utc_now)
     await backend.start(instance)
     async with HttpHealth() as health, HttpRepair() as repair:
-        tools = Tools(backend, FakeBalancer(), health, repair=repair, checksums=Checksums(tmp_path))
+        tools = Tools(backend, FakeRotation(), health, repair=repair, checksums=Checksums(tmp_path))
         await carry_out(tools, instance, ReadmitInstance)
         assert "Paris" in engine.chat(FRANCE).body.decode()
         engine.post("/weight_checker", {"action": "reset"})

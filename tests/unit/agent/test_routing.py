@@ -1,13 +1,13 @@
 """Which instance gets a request."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatemesh_agent.routing import PoolView, Router, bootstrap, choose, supersedes, view_of
+from gatemesh_agent.routing import PoolView, Router, bootstrap, choose, view_of
 from gatemesh_common.messages import InstanceState, RoutedInstance, RoutingTable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -94,28 +94,6 @@ def test_a_shunned_instance_is_the_last_choice_for_a_while() -> None:
     assert {pool.pick(10.9), pool.pick(10.5)} == {instance("b")}
     assert pool.pick(10.9, ["b"]) == instance("a")
     assert instance("a") in [pool.pick(11.0) for _ in range(50)]
-
-
-@pytest.mark.parametrize(
-    ("version", "age_s", "newer"),
-    [
-        pytest.param(6, -100, True, id="higher"),
-        pytest.param(5, 100, False, id="same"),
-        pytest.param(4, 9, False, id="lower-late-arrival"),
-        pytest.param(4, 11, True, id="lower-after-a-reset"),
-    ],
-)
-def test_which_table_replaces_which(version: int, age_s: float, newer: bool) -> None:  # noqa: FBT001
-    """The highest version counts, unless the numbering began anew."""
-    new = PoolView(version, NOON + timedelta(seconds=age_s))
-    assert supersedes(new, PoolView(5, NOON)) is newer
-
-
-def test_a_table_from_the_end_of_time_does_not_stop_the_next() -> None:
-    """A clock gone wild: the comparison must not overflow."""
-    wild = PoolView(5, datetime.max.replace(tzinfo=UTC))
-    assert not supersedes(PoolView(4, NOON), wild)
-    assert supersedes(PoolView(6, NOON), wild)
 
 
 def test_any_table_replaces_the_bootstrap() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gatemesh_common.messages import AnyCommand, InstanceCommand, Message
 from gatemesh_executor.backends.fake import FakeBackend
-from gatemesh_executor.balancers.fake import FakeBalancer
+from gatemesh_executor.balancers.fake import FakeRotation
 from gatemesh_executor.health import Health
 from gatemesh_executor.instances import Instance, Instances
 from gatemesh_executor.jobs import Job, Tools, WeightTools
@@ -133,7 +133,7 @@ class World:
 
     time: Time
     backend: FakeBackend
-    balancer: FakeBalancer
+    rotation: FakeRotation
     health: FakeHealth
     sender: FakeSender
     repair: FakeRepair = field(default_factory=FakeRepair)
@@ -144,7 +144,7 @@ class World:
         """Return the tools of this world."""
         return Tools(
             self.backend,
-            self.balancer,
+            self.rotation,
             self.health,
             pace=self.time.pace,
             weights=WeightTools(check=InlineCheck()),
@@ -184,5 +184,5 @@ def world() -> World:
     """Give a world in which nothing runs."""
     time = Time()
     return World(
-        time, FakeBackend(INSTANCES, time.clock), FakeBalancer(), FakeHealth(), FakeSender()
+        time, FakeBackend(INSTANCES, time.clock), FakeRotation(), FakeHealth(), FakeSender()
     )

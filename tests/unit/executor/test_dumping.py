@@ -27,7 +27,7 @@ NOBODY = 2**22 + 1
 
 def order(folder: Path, **rules: object) -> DumpOrder:
     """Return an order about nobody."""
-    return DumpOrder(CoreDump(folder=folder, **rules), NOBODY, folder, 1.0)  # type: ignore[arg-type]
+    return DumpOrder(CoreDump(folder=folder, **rules), NOBODY, folder, 1.0)
 
 
 async def test_what_is_gone_or_elsewhere_is_told(tmp_path: Path) -> None:

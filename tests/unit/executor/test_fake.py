@@ -3,7 +3,7 @@
 import pytest
 
 from gatemesh_executor.backends.base import BackendUnavailableError, Ending, Phase
-from gatemesh_executor.balancers.fake import FakeBalancer
+from gatemesh_executor.balancers.fake import FakeRotation
 
 from .conftest import INSTANCES, World
 
@@ -31,8 +31,8 @@ async def test_a_crash_and_an_outage(world: World) -> None:
 
 async def test_only_what_is_out_can_be_confirmed() -> None:
     """And only up to the version that was applied."""
-    balancer = FakeBalancer(applied_version=3)
-    assert not await balancer.is_confirmed(ENGINE, 3, 1.0)
-    await balancer.take_out(ENGINE)
-    assert await balancer.is_confirmed(ENGINE, 3, 1.0)
-    assert not await balancer.is_confirmed(ENGINE, 4, 1.0)
+    rotation = FakeRotation(applied_version=3)
+    assert not await rotation.is_confirmed(ENGINE, 3, 1.0)
+    await rotation.take_out(ENGINE, 3)
+    assert await rotation.is_confirmed(ENGINE, 3, 1.0)
+    assert not await rotation.is_confirmed(ENGINE, 4, 1.0)

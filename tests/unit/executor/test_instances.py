@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_executor.instances import CoreDump, Weights, load_instances, parse_instances
+from gatemesh_executor.instances import (
+    CoreDump,
+    Weights,
+    load_instances,
+    parse_fleet,
+    parse_instances,
+)
 
 ONE = """
 [[instances]]
@@ -147,3 +153,105 @@ def test_core_dumps_are_off_unless_they_are_asked_for() -> None:
     assert (found.how, found.folder, found.keep) == ("gcore", Path("/etc/g/core-dumps"), 1)
     with pytest.raises(SettingsError, match=r"pools.default.core_dump.how"):
         parse_instances(text.replace("gcore", "dd"), "i.toml")
+
+
+BALANCERS = """
+[balancers.front]
+kind = "haproxy"
+socket = "unix:///run/haproxy/admin.sock"
+backend = "chat"
+
+[balancers.edge]
+kind = "nginx"
+upstream_file = "chat.servers"
+"""
+OTHER = ONE.replace("engine-0", "engine-1").replace("engine_00", "engine_01")
+
+
+def test_balancers_of_a_pool_list_all_its_instances() -> None:
+    """By their ids, or for nginx by their addresses; an instance's own list comes first."""
+    pool = '\n[pools.chat]\nbalancers = [{ name = "front" }, { name = "edge" }]\n'
+    own = 'balancers = [{ name = "front", backend = "b", server = "s1" }]\n'
+    fleet = parse_fleet(ONE + OTHER + own + pool + BALANCERS, "f.toml", Path("/etc/mesh"))
+    listings = {
+        name: [(one.name, one.backend, one.server) for one in instance.balancers or ()]
+        for name, instance in fleet.instances.items()
+    }
+    assert listings["engine-0"] == [("front", "chat", "engine-0"), ("edge", None, "127.0.0.1:8000")]
+    assert listings["engine-1"] == [("front", "b", "s1")]
+    assert fleet.balancers["edge"].model_dump()["upstream_file"] == Path("/etc/mesh/chat.servers")
+
+
+def test_the_example_of_the_page_is_valid() -> None:
+    """Operators copy it."""
+    page = Path(__file__).parents[3] / "docs" / "balancers.md"
+    text = page.read_text().split("```toml\n", 1)[1].split("```", 1)[0]
+    fleet = parse_fleet(text, "balancers.md")
+    assert set(fleet.balancers) == {"front", "edge"}
+    assert [one.server for one in fleet.instances["engine-0"].balancers or ()] == ["gpu-a"]
+
+
+def test_no_balancer_is_the_default() -> None:
+    """Agents alone route; an empty list takes an instance from its pool's balancers."""
+    assert parse_instances(ONE, "f.toml")["engine-0"].balancers == ()
+    pool = '\n[pools.chat]\nbalancers = [{ name = "front" }]\n'
+    found = parse_instances(ONE + "balancers = []\n" + pool + BALANCERS, "f.toml")
+    assert found["engine-0"].balancers == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        pytest.param(
+            ONE + 'balancers = [{ name = "frnt" }]\n' + BALANCERS,
+            "instances[0].balancers[0].name: no [balancers.frnt] in this file (there are: edge, "
+            "front); add that table",
+            id="unknown",
+        ),
+        pytest.param(
+            ONE + '[pools.chat]\nbalancers = [{ name = "front" }]\n',
+            "pools.chat.balancers[0].name: no [balancers.front] in this file (there are: none)",
+            id="none",
+        ),
+        pytest.param(
+            ONE + 'balancers = [{ name = "front" }]\n' + BALANCERS.replace('backend = "chat"', ""),
+            "instances[0].balancers[0].backend: missing; set it here or in [balancers.front]",
+            id="no-backend",
+        ),
+        pytest.param(
+            ONE + 'balancers = [{ name = "edge", backend = "b" }]\n' + BALANCERS,
+            "instances[0].balancers[0].backend: nginx has none; leave it out",
+            id="nginx-backend",
+        ),
+        pytest.param(
+            ONE + 'balancers = [{ name = "front", server = "s;x" }]\n' + BALANCERS,
+            "instances[0].balancers[0].server: String should match",
+            id="injected",
+        ),
+        pytest.param(
+            ONE + BALANCERS.replace('"haproxy"', '"traefik"'), "balancers.front: ", id="kind"
+        ),
+        pytest.param(
+            ONE + BALANCERS.replace("unix:///", "/"), "balancers.front.haproxy.socket", id="socket"
+        ),
+        pytest.param(
+            ONE.replace("engine-0", "engine 0") + 'balancers = [{ name = "front" }]\n' + BALANCERS,
+            "instances[0].balancers: set `server`: 'engine 0' cannot stand",
+            id="id-is-no-name",
+        ),
+        pytest.param(
+            ONE
+            + 'balancers = [{ name = "front", server = "s" }]\n'
+            + OTHER
+            + 'balancers = [{ name = "front", server = "s" }]\n'
+            + BALANCERS,
+            "balancers.server: used twice: s of chat at front",
+            id="twice",
+        ),
+    ],
+)
+def test_a_fault_about_a_balancer_names_the_field_and_the_way_out(text: str, named: str) -> None:
+    """The operator finds the line."""
+    with pytest.raises(SettingsError) as caught:
+        parse_instances(text, "f.toml")
+    assert named in str(caught.value)

@@ -10,8 +10,9 @@ from gatemesh_common.messages import (
     EVENTS,
     DrainInstance,
     RoutingApplied,
+    RoutingTable,
 )
-from gatemesh_executor.subscribers import applied_router, command_router
+from gatemesh_executor.subscribers import applied_router, command_router, routing_router
 
 from .conftest import START, World
 
@@ -48,3 +49,14 @@ async def test_the_word_of_an_agent_is_heard() -> None:
     async with TestRabbitBroker(broker):
         await broker.publish(word, exchange=EVENTS, routing_key=word.key())
     assert heard == [word]
+
+
+async def test_the_routing_table_is_heard() -> None:
+    """Load balancers follow it."""
+    heard: list[RoutingTable] = []
+    broker = RabbitBroker()
+    broker.include_router(routing_router(heard.append, "p1"))
+    table = RoutingTable(timestamp=START, pool="p", version=3, instances=())
+    async with TestRabbitBroker(broker):
+        await broker.publish(table, exchange=EVENTS, routing_key=table.key())
+    assert heard == [table]

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from gatemesh_mesh import prerequisites
-from gatemesh_mesh.prerequisites import explain_apt, find_rabbitmq
+from gatemesh_mesh.errors import MeshError
+from gatemesh_mesh.prerequisites import ensure_balancers, explain_apt, find_rabbitmq
+from gatemesh_mesh.progress import SilentProgress
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,21 @@ def test_the_newest_broker_is_taken(tmp_path: Path) -> None:
         (tmp_path / f"rabbitmq_server-{version}" / "sbin").mkdir(parents=True)
     assert find_rabbitmq([str(tmp_path)]) == tmp_path / "rabbitmq_server-3.10.8" / "sbin"
     assert find_rabbitmq([str(tmp_path / "none")]) is None
+
+
+def test_a_balancer_that_is_there_is_not_installed(tmp_path: Path) -> None:
+    """Nobody needs rights for what they have."""
+    program = tmp_path / "haproxy"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    ensure_balancers(SilentProgress(), {"haproxy": "no-such-package"}, str(tmp_path))
+
+
+def test_a_balancer_that_cannot_be_had_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tests are skipped with this reason."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MeshError, match="haproxy is not installed") as caught:
+        ensure_balancers(SilentProgress(), {"haproxy": "haproxy"}, str(tmp_path))
+    assert "go without the tests of load balancers" in caught.value.cure

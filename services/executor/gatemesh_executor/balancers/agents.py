@@ -48,11 +48,16 @@ class AgentRouting:
         agents[applied.agent_id] = Heard(applied.version, self.pace.now())
         self._forget_the_silent(agents)
 
-    async def take_out(self, instance: Instance) -> None:
+    async def take_out(self, instance: Instance, routing_version: int) -> None:
         """Do nothing: the manager's table already lacks the instance."""
 
-    async def put_back(self, instance: Instance) -> None:
+    async def put_back(self, instance: Instance) -> tuple[str, ...]:
         """Do nothing: the manager's table already holds the instance."""
+        return ()
+
+    async def sessions(self, instance: Instance) -> int | None:
+        """Return None: the engine itself waits for its running requests."""
+        return None
 
     async def is_confirmed(
         self, instance: Instance, routing_version: int, deadline_s: float
