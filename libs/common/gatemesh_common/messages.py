@@ -1,7 +1,7 @@
 """Every class that crosses the broker: frozen, versioned by key, tolerant of newer fields."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,6 +18,7 @@ from gatemesh_common.commands import (
     RestartInstance,
     RollBackInstance,
 )
+from gatemesh_common.delays import LAST_BIN
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
 from gatemesh_common.message import (
     BUCKET_HEADER,
@@ -361,6 +362,9 @@ class GateCounts(BaseModel):
     """By reason; a gate that could not judge never counts as passed."""
 
 
+DelayBin = Annotated[int, Field(ge=0, le=LAST_BIN)]
+
+
 class TelemetryWindow(InstanceMessage):
     """What one agent saw of one life of an instance in a few seconds (event)."""
 
@@ -381,6 +385,8 @@ class TelemetryWindow(InstanceMessage):
     gates: dict[CheckLevel, GateCounts] = Field(default_factory=dict)
     sketches: tuple[Sketch, ...] = ()
     """Figures of the answers that passed, for the pool's baseline."""
+    first_tokens: dict[DelayBin, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """Streamed answers by the time to their first token: bin k begins at 2^(k/4) ms."""
 
 
 class RequestRejected(InstanceMessage):

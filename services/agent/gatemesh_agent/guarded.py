@@ -206,9 +206,12 @@ class Guard:
     async def _exchange(self, attempt: Attempt) -> None:
         request = attempt.case.request
         order = replace(request.order, body=attempt.wish.body(request.asked))
+        begun_s = time.monotonic()
         async with self._upstream.ask(attempt.instance.base_url, order) as reply:
             first = await reply.first()
             if reply.is_stream and reply.status == OK:
+                taken_s = time.monotonic() - begun_s
+                self._reporter.window(attempt.life).note_first_token(taken_s)
                 await self._stream(attempt, reply, first)
             else:
                 await self._whole(attempt, reply, first)

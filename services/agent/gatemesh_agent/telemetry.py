@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.yardstick import WIDTHS, Kind
+from gatemesh_common.delays import bin_of
 from gatemesh_common.messages import CheckLevel, GateCounts, Outcome, Sketch, TelemetryWindow
 from gatemesh_common.sketches import Histogram
 
@@ -39,6 +40,7 @@ class Window:
     server_errors: int = 0
     tokens: int = 0
     unguarded: int = 0
+    first_tokens: Counter[int] = field(default_factory=Counter)
     gates: dict[CheckLevel, Tally] = field(default_factory=dict)
     sketches: dict[Kind, Histogram] = field(default_factory=dict)
 
@@ -49,6 +51,10 @@ class Window:
             self.server_errors += 1
         elif status >= 400:  # noqa: PLR2004
             self.client_errors += 1
+
+    def note_first_token(self, seconds: float) -> None:
+        """Count a streamed answer by the time to its first token."""
+        self.first_tokens[bin_of(seconds)] += 1
 
     def count_gate(self, level: CheckLevel, outcome: Outcome, reason: str) -> None:
         """Count what a gate concluded; what it could not judge is never a pass."""
@@ -117,6 +123,7 @@ class Telemetry:
                 in_flight=max(in_flight.get(instance_id, 0), 0),
                 gates={level: tally.counts() for level, tally in window.gates.items()},
                 sketches=tuple(sketch_of(*pair) for pair in window.sketches.items()),
+                first_tokens=dict(window.first_tokens),
             )
             for (instance_id, incarnation), window in windows.items()
         ]

@@ -2,9 +2,12 @@
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from gatemesh_common.delays import quantile
 from gatemesh_health_manager.own_conditions import BurnCondition, RateCondition, TelemetryCondition
+
+P95 = 0.95
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,12 @@ class Traffic:
     tokens: int = 0
     busy_s: float = 0.0
     """Seconds, each counted as often as requests were running."""
+    first_tokens: Mapping[int, int] = field(default_factory=dict)
+    """Streamed answers by the time to their first token, in bins of delays."""
+
+    def counted(self, rule: RateCondition) -> int:
+        """Return the answers that a rule goes by: streamed ones where it is about delays."""
+        return sum(self.first_tokens.values()) if rule.of == "first_token_p95" else self.answers
 
 
 NO_TRAFFIC = Traffic()
@@ -48,10 +57,11 @@ def rates(rule: RateCondition, pool: Mapping[str, Traffic]) -> dict[str, Measure
     values = {
         name: value
         for name, traffic in pool.items()
-        if traffic.answers >= rule.min_answers and (value := rate_of(rule, traffic)) is not None
+        if traffic.counted(rule) >= rule.min_answers
+        and (value := rate_of(rule, traffic)) is not None
     }
     return {
-        name: Measure(pool[name].answers, value, median_of_others(values, name))
+        name: Measure(pool[name].counted(rule), value, median_of_others(values, name))
         for name, value in values.items()
     }
 
@@ -60,6 +70,8 @@ def rate_of(rule: RateCondition, traffic: Traffic) -> float | None:
     """Return the rate that a rule is about; None where nothing can be said."""
     if rule.of == "tokens_per_s":
         return traffic.tokens / traffic.busy_s if traffic.busy_s > 0 else None
+    if rule.of == "first_token_p95":
+        return quantile(traffic.first_tokens, P95)
     bad = {
         "server_errors": traffic.server_errors,
         "failures": traffic.failures,

@@ -90,8 +90,8 @@ class RateCondition(Named):
     """A share of the answers, or the speed of an instance, over its telemetry."""
 
     kind: Literal["rate"]
-    of: Literal["server_errors", "failures", "unguarded", "tokens_per_s"]
-    """Shares of the answers; or tokens per second of one running request."""
+    of: Literal["server_errors", "failures", "unguarded", "tokens_per_s", "first_token_p95"]
+    """Shares of the answers; tokens per second of one running request; a delay of streams."""
     levels: frozenset[CheckLevel] = frozenset()
     """With `failures`: only of these gates; without any, of all."""
     reasons: frozenset[Reason] = frozenset()
@@ -107,8 +107,11 @@ class RateCondition(Named):
     @model_validator(mode="after")
     def have_a_limit(self) -> Self:
         """Refuse a rule that nothing could break, and limits that do not belong together."""
-        if self.of == "tokens_per_s" and (self.more_than is not None or self.times_pool is None):
-            raise ValueError("times_pool: a speed is compared with the pool; it has no more_than")
+        is_share = self.of not in ("tokens_per_s", "first_token_p95")
+        if not is_share and (self.more_than is not None or self.times_pool is None):
+            raise ValueError(
+                f"times_pool: {self.of} is compared with the pool; it has no more_than"
+            )
         if self.more_than is None and self.times_pool is None:
             raise ValueError("more_than: needs a share, or times_pool a factor")
         _refuse_idle_filters(self.of == "failures", self.levels | self.reasons)

@@ -360,6 +360,7 @@ def telemetry_row(window: TelemetryWindow) -> Row:
     return _fields(window, *names, *moments, *counts) | {
         "gates": storable({str(k): v.model_dump() for k, v in window.gates.items()}),
         "sketches": storable(sketches) or None,
+        "first_tokens": {str(place): count for place, count in window.first_tokens.items()} or None,
     }
 
 

@@ -183,6 +183,7 @@ TELEMETRY_WINDOWS = Table(
     ],
     Column("gates", JSONB),
     Column("sketches", JSONB(none_as_null=True)),
+    Column("first_tokens", JSONB(none_as_null=True)),
 )
 
 BASELINE_SKETCHES = Table(

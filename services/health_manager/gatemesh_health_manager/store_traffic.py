@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gatemesh_common.messages import CheckLevel
@@ -25,7 +25,8 @@ OF_ANSWERS = frozenset(CheckLevel) - {CheckLevel.L5}
 
 TRAFFIC = text(
     """
-    SELECT w.name, t.answers, t.server_errors, f.failures, t.unguarded, t.tokens, t.busy_s
+    SELECT w.name, t.answers, t.server_errors, f.failures, t.unguarded, t.tokens, t.busy_s,
+        d.first_tokens
     FROM unnest(CAST(:names AS text[]), CAST(:lives AS int[]), CAST(:since AS timestamptz[]))
         AS w (name, life, since)
     CROSS JOIN LATERAL (
@@ -45,7 +46,16 @@ TRAFFIC = text(
             AND outcome = 'failed' AND attribution <> 'request'
             AND check_level = ANY(CAST(:levels AS text[]))
             AND (CAST(:reasons AS text[]) IS NULL OR reason = ANY(CAST(:reasons AS text[])))
-    ) AS f"""
+    ) AS f
+    CROSS JOIN LATERAL (
+        SELECT coalesce(jsonb_object_agg(place, answers), '{}') AS first_tokens FROM (
+            SELECT e.key AS place, sum(e.value::bigint)::bigint AS answers
+            FROM telemetry_windows, jsonb_each_text(first_tokens) AS e
+            WHERE :by_delay AND instance_id = w.name AND incarnation = w.life
+                AND window_end > w.since AND window_start >= w.since
+            GROUP BY e.key
+        ) AS summed
+    ) AS d"""
 )
 
 
@@ -91,7 +101,20 @@ async def add_up(
 ) -> dict[str, Traffic]:
     """Return what each instance answered on its present life within a span."""
     rows = await connection.execute(TRAFFIC, traffic_query(rule, records, now, span_s))
-    return {name: Traffic(*sums) for name, *sums in rows}
+    return {row.name: traffic_of(row) for row in rows}
+
+
+def traffic_of(row: Row[Any]) -> Traffic:
+    """Return the sums of one instance."""
+    return Traffic(
+        answers=row.answers,
+        server_errors=row.server_errors,
+        failures=row.failures,
+        unguarded=row.unguarded,
+        tokens=row.tokens,
+        busy_s=row.busy_s,
+        first_tokens={int(place): count for place, count in row.first_tokens.items()},
+    )
 
 
 def traffic_query(
@@ -108,4 +131,5 @@ def traffic_query(
         "since": [max(since, record.evidence_since or since) for record in records],
         "levels": sorted(level.value for level in rule.levels or OF_ANSWERS),
         "reasons": sorted(reason.value for reason in rule.reasons) or None,
+        "by_delay": isinstance(rule, RateCondition) and rule.of == "first_token_p95",
     }

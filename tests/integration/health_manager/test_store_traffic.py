@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.history import assert_replay_agrees
@@ -31,6 +32,12 @@ of = "tokens_per_s"
 times_pool = 3
 
 [[defaults.own_conditions]]
+name = "late"
+kind = "rate"
+of = "first_token_p95"
+times_pool = 3
+
+[[defaults.own_conditions]]
 name = "empty_answers"
 kind = "slo_burn"
 bad = ["failures"]
@@ -52,7 +59,7 @@ async def measuring(fresh_database: str) -> AsyncIterator[Desk]:
     await engine.dispose()
 
 
-async def answer(desk: Desk, name: str, **counts: int) -> None:
+async def answer(desk: Desk, name: str, **counts: Any) -> None:
     """Hand in a window of ten seconds with 40 answers."""
     desk.clock.now += timedelta(seconds=10)
     known = {"requests": 40, "tokens": 4000, "in_flight": 2} | counts
@@ -97,6 +104,17 @@ async def test_a_slow_instance_is_measured_beside_the_others(measuring: Desk) ->
     [(name, condition, cause)] = await told(measuring)
     assert (name, condition) == ("engine-0", "slow")
     assert cause == "tokens_per_s 25, others 125, 80 answers"
+
+
+async def test_late_first_tokens_are_measured_beside_the_others(measuring: Desk) -> None:
+    """The 95th percentile over several windows; whole answers do not count."""
+    for name in NAMES:
+        await answer(measuring, name, first_tokens={26: 19, 39: 1})
+    assert await told(measuring) == []
+    await answer(measuring, "engine-0", first_tokens={39: 1})
+    [(name, condition, cause)] = await told(measuring)
+    assert (name, condition) == ("engine-0", "late")
+    assert cause == "first_token_p95 1.02, others 0.108, 21 answers"
 
 
 async def test_a_budget_that_burns_in_both_windows_acts(measuring: Desk) -> None:

@@ -25,6 +25,17 @@ def test_statuses(status: int, client_errors: int, server_errors: int) -> None:
     assert (window.client_errors, window.server_errors) == (client_errors, server_errors)
 
 
+def test_first_tokens_are_counted_by_their_delay() -> None:
+    """A window without a stream tells none."""
+    telemetry = Telemetry("agent-0", "p", NOON)
+    for seconds in (0.1, 0.1, 1.0):
+        telemetry.of("e", 1).note_first_token(seconds)
+    telemetry.of("e", 2).count_status(200)
+    with_streams, without = telemetry.roll(LATER, {})
+    assert with_streams.first_tokens == {26: 2, 39: 1}
+    assert without.first_tokens == {}
+
+
 def test_a_skip_is_never_a_pass() -> None:
     """Each reason has its own count."""
     window = Window()

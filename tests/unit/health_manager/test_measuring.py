@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from benchmarks.recorded import DAWN, MadeUpPool, Recorder
 
+from gatemesh_common.delays import end_of
 from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.assess import assess
 from gatemesh_health_manager.comparing import repeat
@@ -45,6 +46,12 @@ def slow(**fields: Any) -> RateCondition:
     return RateCondition.model_validate(known | fields)
 
 
+def late(**fields: Any) -> RateCondition:
+    """Return a rule about first tokens."""
+    known = {"name": "late", "kind": "rate", "of": "first_token_p95", "times_pool": 3}
+    return RateCondition.model_validate(known | fields)
+
+
 def burn(**fields: Any) -> BurnCondition:
     """Return a rule with an objective of 99 of 100 good answers."""
     return BurnCondition.model_validate({"name": "slo", "kind": "slo_burn"} | fields)
@@ -59,6 +66,9 @@ def burn(**fields: Any) -> BurnCondition:
         (rate(of="unguarded"), Traffic(40, unguarded=40), 1.0),
         (slow(), Traffic(40, tokens=900, busy_s=30.0), 30.0),
         (slow(), Traffic(40, tokens=900), None),
+        (late(), Traffic(40, first_tokens={26: 19, 39: 1}), end_of(26)),
+        (late(), Traffic(40, first_tokens={26: 18, 39: 2}), end_of(39)),
+        (late(), Traffic(40), None),
     ],
 )
 def test_rates(rule: RateCondition, traffic: Traffic, found: float | None) -> None:
@@ -70,6 +80,12 @@ def test_too_few_answers_say_nothing() -> None:
     """One failed answer of one is no rate; exactly enough are."""
     pool = {"a": Traffic(19, server_errors=19), "b": Traffic(20, server_errors=20)}
     assert rates(rate(), pool) == {"b": Measure(20, 1.0)}
+
+
+def test_delays_are_counted_over_streams() -> None:
+    """Answers that came whole say nothing of first tokens."""
+    pool = {"a": Traffic(400, first_tokens={26: 20}), "b": Traffic(400, first_tokens={26: 19})}
+    assert rates(late(), pool) == {"a": Measure(20, end_of(26))}
 
 
 def test_an_instance_is_not_its_own_yardstick() -> None:
@@ -94,6 +110,8 @@ def test_an_instance_is_not_its_own_yardstick() -> None:
         pytest.param(Measure(20, 0.9, 0.9), rate(times_pool=2), False, id="all-alike"),
         pytest.param(Measure(20, 20.0, 40.0), slow(), False, id="half-as-fast"),
         pytest.param(Measure(20, 19.0, 40.0), slow(), True, id="slower"),
+        pytest.param(Measure(20, 3.0, 1.0), late(), False, id="three-times-as-late"),
+        pytest.param(Measure(20, 3.1, 1.0), late(), True, id="later"),
         pytest.param(Measure(20, 14.4, slow=20.0), burn(), False, id="at-the-burn"),
         pytest.param(Measure(20, 14.5, slow=14.5), burn(), True, id="both-windows"),
         pytest.param(Measure(20, 50.0, slow=2.0), burn(), False, id="only-fast"),

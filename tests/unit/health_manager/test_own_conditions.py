@@ -269,7 +269,7 @@ KIND = '[[defaults.own_conditions]]\nname = "mine"\n'
         ),
         pytest.param(
             'kind = "rate"\nof = "tokens_per_s"\nmore_than = 0.5',
-            "line 1: defaults.own_conditions.0: Value error, times_pool: a speed",
+            "line 1: defaults.own_conditions.0: Value error, times_pool: tokens_per_s",
             id="share-of-a-speed",
         ),
         pytest.param(

@@ -4,13 +4,15 @@ from itertools import product
 from typing import get_args
 
 import pytest
+from benchmarks.recorded import DAWN, MadeUpPool
 
 from gatemesh_common.messages import Action, CheckLevel, InstanceState, ReportOutcome
+from gatemesh_health_manager.comparing import repeat
 from gatemesh_health_manager.playbooks import ORDERS, SHIPPED, Plan, Step
 from gatemesh_health_manager.policy import Policy, PolicyError, parse_policy
 from gatemesh_health_manager.record import Incident
 
-from .test_promises import burst, proof, spoil
+from .test_promises import UNUSUAL_RULES, burst, proof, spoil
 from .world import World
 
 S = InstanceState
@@ -236,3 +238,14 @@ def test_silence_says_nothing_of_the_weights() -> None:
     fields = {"check_level": CheckLevel.L5, "details": silent}
     made.deliver([made.verdict("a", **fields), made.verdict("a", **fields)])
     assert only(made).plan == ("drain", "restart")
+
+
+@pytest.mark.parametrize("text", ["", '[defaults]\nmode = "observe"\n'])
+def test_histories_with_other_playbooks_replay(text: str) -> None:
+    """In observe mode too: every decision is the stored one."""
+    policy = parse_policy(text + UNUSUAL_RULES)
+    pool = MadeUpPool(("engine-0", "engine-1", "engine-2"), policy, seed=2)
+    pool.live(400, 20)
+    assert repeat(pool.recorder.history(), DAWN).differences == []
+    triggers = {step.trigger for step in pool.recorder.steps}
+    assert triggers >= ({"let_through"} if text else {"proven", "repaired", "distrusted"})

@@ -141,7 +141,7 @@ TOUCHY = parse_policy(
 """One accusation in three makes the fleet brake fall."""
 FLAPPING = parse_policy("[defaults.flap]\nout_count = 2\n")
 """The second time out within an hour ends in quarantine."""
-UNUSUAL = parse_policy("""
+UNUSUAL_RULES = """
 [playbooks.thorough]
 steps = ["shift", "eject", "confirm", "repair", "replace"]
 [playbooks.gentle]
@@ -156,7 +156,8 @@ playbook = "gentle"
 playbook = "tell"
 [defaults.condition_d]
 playbook = "last"
-""")
+"""
+UNUSUAL = parse_policy(UNUSUAL_RULES)
 """Every condition is answered by other steps than the shipped ones."""
 RULES = st.sampled_from([Policy(), REPAIRING, TOUCHY, FLAPPING, UNUSUAL])
 

@@ -164,6 +164,9 @@ def test_plain_records_are_written_as_they_are() -> None:
     assert step_row(step)["step"] == "stopped"
     assert rejected_row(refused)["cause"] == "draining"
     assert telemetry_row(window)["gates"]["L1"]["passed"] == 2
+    assert telemetry_row(window)["first_tokens"] is None
+    streamed = window.model_copy(update={"first_tokens": {26: 2}})
+    assert telemetry_row(streamed)["first_tokens"] == {"26": 2}
     assert report_row(report(Action.DRAIN))["outcome"] == "succeeded"
 
 
