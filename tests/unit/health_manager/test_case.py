@@ -13,7 +13,8 @@ from gatemesh_common.messages import (
     RestartInstance,
 )
 from gatemesh_health_manager.case import NO_LIFE
-from gatemesh_health_manager.record import Condition, Playbook, PoolFacts
+from gatemesh_health_manager.playbooks import REPLACE
+from gatemesh_health_manager.record import Condition, PoolFacts
 from gatemesh_health_manager.states import IllegalTransitionError, Trigger
 
 from .samples import NO_ROOM, NOW, at, case, flight, flying, in_pool, incident, record, ticket
@@ -273,7 +274,7 @@ def test_an_incident_keeps_where_its_dump_lies() -> None:
     one = case(record(S.RESTARTING, incident=incident(condition=Condition.B)))
     one.note_core_dump("/dumps/1")
     one.note_core_dump("")
-    one.open_incident(Condition.D, "worse", Playbook.REPLACE)
+    one.open_incident(Condition.D, "worse", REPLACE)
     one.set_incident("resolved", "repaired")
     assert [each.core_dump for each in one.decision().incidents] == ["/dumps/1"]
     nothing_open = case(record())
