@@ -33,7 +33,7 @@ KEPT_DAYS = 30
 INBOX_HOURS = 72
 WARM_UP = 2
 # No condition ends a life here, so that windows are counted with every batch.
-RULES = "[defaults.condition_a]\nmore_than = 100000\n[defaults.probes]\nenabled = false\n"
+RULES = "[defaults.condition_a]\nmore_than = 10000\n[defaults.probes]\nenabled = false\n"
 
 FILL = """
     INSERT INTO verdicts (message_id, instance_id, pool, incarnation, request_id, check_level,

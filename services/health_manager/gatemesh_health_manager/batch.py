@@ -83,6 +83,6 @@ def decide_all(
     for verdict in verdicts:
         known = facts.get(verdict.instance_id, NO_FACTS)
         if is_failure_of_present_life(fleet.records[verdict.instance_id], verdict):
-            known = replace(known, copied_at=copies.note(verdict, now))
+            known = known.copied(copies.note(verdict, now))
         decisions.append(fleet.apply(verdict.instance_id, verdict, now, known))
     return decisions

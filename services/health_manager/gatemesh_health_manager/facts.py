@@ -35,6 +35,10 @@ class Facts:
     copied_at: datetime | None = None
     """When the prompt of the verdict at hand last failed at the same gate before, if it did."""
 
+    def copied(self, at: datetime | None) -> "Facts":
+        """Return the same with another moment of the copy."""
+        return Facts(self.failures, self.prompts, self.tenants, self.own, at)
+
 
 NO_FACTS = Facts()
 

@@ -58,10 +58,10 @@ def downgrade(url: str, revision: str) -> None:
 
 async def test_a_table_in_use_is_divided_where_it_stands(desk: Desk) -> None:
     """Views show old and new rows, numbers go on, and whoever wrote to the table goes on."""
-    downgrade(desk.url, BEFORE)
     desk.clock.now = datetime.now(UTC)
     await desk.bring_up("engine-0", "engine-1")
     await desk.judge("engine-0", 3)
+    downgrade(desk.url, BEFORE)
     ahead = "UPDATE verdicts SET received_at = now() + interval '3 days' WHERE request_id = 'r3'"
     desk.execute(ahead)
     old = desk.rows("SELECT id, request_id FROM verdicts_v1 ORDER BY id")
@@ -89,8 +89,8 @@ async def test_a_table_in_use_is_divided_where_it_stands(desk: Desk) -> None:
     assert desk.rows(timeline) == desk.rows("SELECT count(*) FROM verdicts")
     downgrade(desk.url, BEFORE)
     assert desk.rows("SELECT id, request_id FROM verdicts_v1 ORDER BY id")[: len(old)] == old
-    await desk.judge("engine-0", 1)
     upgrade(desk.url, FOLDER)
+    await desk.judge("engine-0", 1)
 
 
 async def test_days_are_made_ahead_and_dropped_by_managers_side_by_side(

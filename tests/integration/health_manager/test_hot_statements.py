@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from gatemesh_common.database import open_database, transaction
+from gatemesh_common.messages import InstanceState
 from gatemesh_health_manager.batch import Counting
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import InstanceRecord, InstanceState
+from gatemesh_health_manager.record import InstanceRecord
 from gatemesh_health_manager.store_days import DayStore
 from gatemesh_health_manager.store_verdicts import COPIES, WINDOW, copies_matter_from, window_query
 
@@ -67,7 +68,8 @@ async def test_they_look_at_no_day_but_the_last_and_at_no_whole_table(desk: Desk
     desk.clock.now = desk.clock.now.replace(hour=20)
     now = desk.clock.now
     for ago in range(DAYS, -1, -1):
-        await DayStore(engine, lambda ago=ago: now - timedelta(days=ago)).prepare()
+        desk.clock.now = now - timedelta(days=ago)
+        await DayStore(engine, desk.clock).prepare()
     async with transaction(engine) as connection:
         await connection.execute(text(FILL), {"now": now, "count": DAYS * 86_400 // 20})
         await connection.execute(text("ANALYZE verdicts"))

@@ -136,7 +136,8 @@ async def test_a_shard_whose_queue_was_deleted_comes_back(site: Site) -> None:
 async def test_declaring_twice_changes_nothing(site: Site) -> None:
     """Managers start at once; what the broker has is what is asked for."""
     url = site.amqp_url
-    assert await asyncio.gather(declare_shards(url, SHARDS), declare_shards(url, SHARDS)) == [4, 4]
+    both = await asyncio.gather(declare_shards(url, SHARDS), declare_shards(url, SHARDS))
+    assert set(both) == {SHARDS}
     assert await declare_shards(url, 2) == SHARDS
     await publish(site, 24)
     depths = [await site.depth(shard_queue(n).name) for n in range(SHARDS)]

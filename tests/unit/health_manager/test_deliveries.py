@@ -21,7 +21,7 @@ def sent(tag: int, *parts: bytes) -> bytes:
     properties = commands.Basic.Properties(
         message_id=f"m{tag}", headers={"cloudEvents:id": "x"}, content_type="application/json"
     )
-    frames = [
+    frames: list[frame.FrameTypes] = [
         commands.Basic.Deliver("gatemesh", tag, redelivered=False, exchange="e", routing_key="k"),
         ContentHeader(0, size, properties),
         *map(ContentBody, parts),
@@ -54,7 +54,8 @@ class Wire:
 
     def said(self) -> list[object]:
         """Return the frames that were sent."""
-        found, data = [], bytes(self.written)
+        found: list[object] = []
+        data = bytes(self.written)
         while data:
             used, _, each = frame.unmarshal(data)
             found.append(each)
