@@ -1,6 +1,7 @@
 """The command of each action: what it carries, and how long its report may take."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from gatemesh_common.messages import (
@@ -13,8 +14,13 @@ from gatemesh_common.messages import (
     ReplaceInstance,
     RestartInstance,
     RollBackInstance,
+    derived_id,
 )
 from gatemesh_health_manager.policy import PoolPolicy
+from gatemesh_health_manager.record import Condition, InstanceRecord
+
+NO_LIFE = "none"
+"""Names no life: a restart about it is done as soon as any life runs."""
 
 ENDS_OR_CHANGES_A_LIFE = frozenset(
     {Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE, Action.ROLL_BACK}
@@ -62,3 +68,30 @@ def command_for(
         Action.READMIT: {},
     }
     return KINDS[action](**common, **own[action])
+
+
+def common_fields(
+    record: InstanceRecord, action: Action, now: datetime, due_at: datetime
+) -> dict[str, Any]:
+    """Return the fields that all commands about an instance have, by its present fence."""
+    incident_id = record.incident.incident_id if record.incident else None
+    parts = (record.instance_id, incident_id or "", str(record.fence), action)
+    return {
+        "message_id": derived_id("command", *parts),
+        "timestamp": now,
+        "instance_id": record.instance_id,
+        "pool": record.pool,
+        "incarnation": record.incarnation,
+        "life_id": record.target_life or record.life_id or NO_LIFE,
+        "fence": record.fence,
+        "incident_id": incident_id,
+        "expires_at": due_at,
+    }
+
+
+def dump_time(record: InstanceRecord, action: Action, policy: PoolPolicy) -> float:
+    """Return how long a core dump may take before a restart; 0 s where there was no proof."""
+    incident = record.incident
+    proven = incident is not None and incident.condition is Condition.B
+    wanted = proven and record.running and action is Action.RESTART
+    return policy.condition_b.dump_timeout_s if wanted else 0.0
