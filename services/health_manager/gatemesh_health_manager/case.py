@@ -12,17 +12,10 @@ from gatemesh_common.messages import (
     Action,
     ProbeTicket,
     ReportOutcome,
-    RestartInstance,
     derived_id,
 )
 from gatemesh_health_manager.fleet_brake import why_braked
-from gatemesh_health_manager.ordering import (
-    ENDS_OR_CHANGES_A_LIFE,
-    command_for,
-    common_fields,
-    dump_time,
-    time_for,
-)
+from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, order_for
 from gatemesh_health_manager.playbooks import RESTART, Plan
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
@@ -358,17 +351,11 @@ class Case:
         return not self.pool.paused and not (spared and self.record.running)
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
-        available_at = max(self.now, self.record.wanted_from or self.now)
-        dump_s = dump_time(self.record, action, self.policy)
-        due_at = available_at + timedelta(seconds=time_for(action, self.policy) + dump_s)
         self.change(fence=self.record.fence + 1)
         version = self.pool.routing_version + int(routing_changed)
-        common = common_fields(self.record, action, self.now, due_at)
-        command = command_for(action, self.policy, version, common)
-        if dump_s and isinstance(command, RestartInstance):
-            command = command.model_copy(update={"dump_timeout_s": dump_s})
-        self._orders.append(CommandOrder(command, available_at, due_at))
-        flight = Flight(command.message_id, action, due_at)
+        order = order_for(action, self.record, self.policy, version, self.now)
+        self._orders.append(order)
+        flight = Flight(order.command.message_id, action, order.due_at)
         self.change(wanted=None, wanted_from=None, flight=flight)
 
     # Ways that several events share

@@ -1,7 +1,7 @@
-"""The command of each action: what it carries, and how long its report may take."""
+"""The command of each action: what it carries, and how long its report may take (pure)."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from gatemesh_common.messages import (
@@ -17,11 +17,10 @@ from gatemesh_common.messages import (
     derived_id,
 )
 from gatemesh_health_manager.policy import PoolPolicy
-from gatemesh_health_manager.record import Condition, InstanceRecord
+from gatemesh_health_manager.record import CommandOrder, Condition, InstanceRecord
 
 NO_LIFE = "none"
 """Names no life: a restart about it is done as soon as any life runs."""
-
 ENDS_OR_CHANGES_A_LIFE = frozenset(
     {Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE, Action.ROLL_BACK}
 )
@@ -70,14 +69,18 @@ def command_for(
     return KINDS[action](**common, **own[action])
 
 
-def common_fields(
-    record: InstanceRecord, action: Action, now: datetime, due_at: datetime
-) -> dict[str, Any]:
-    """Return the fields that all commands about an instance have, by its present fence."""
+def order_for(
+    action: Action, record: InstanceRecord, policy: PoolPolicy, routing_version: int, now: datetime
+) -> CommandOrder:
+    """Return the order of an action about an instance, by its present fence."""
+    available_at = max(now, record.wanted_from or now)
+    dump_s = dump_time(action, record, policy)
+    due_at = available_at + timedelta(seconds=time_for(action, policy) + dump_s)
     incident_id = record.incident.incident_id if record.incident else None
-    parts = (record.instance_id, incident_id or "", str(record.fence), action)
-    return {
-        "message_id": derived_id("command", *parts),
+    common: dict[str, Any] = {
+        "message_id": derived_id(
+            "command", record.instance_id, incident_id or "", str(record.fence), action
+        ),
         "timestamp": now,
         "instance_id": record.instance_id,
         "pool": record.pool,
@@ -87,10 +90,14 @@ def common_fields(
         "incident_id": incident_id,
         "expires_at": due_at,
     }
+    command = command_for(action, policy, routing_version, common)
+    if dump_s and isinstance(command, RestartInstance):
+        command = command.model_copy(update={"dump_timeout_s": dump_s})
+    return CommandOrder(command, available_at, due_at)
 
 
-def dump_time(record: InstanceRecord, action: Action, policy: PoolPolicy) -> float:
-    """Return how long a core dump may take before a restart; 0 s where there was no proof."""
+def dump_time(action: Action, record: InstanceRecord, policy: PoolPolicy) -> float:
+    """Return how long a core dump may take before a restart; 0 where there was no proof."""
     incident = record.incident
     proven = incident is not None and incident.condition is Condition.B
     wanted = proven and record.running and action is Action.RESTART

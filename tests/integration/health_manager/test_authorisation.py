@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import aio_pika
@@ -78,7 +79,7 @@ def asking(
     )
 
 
-async def decided(site: Site, request: ActionRequest) -> tuple[object, ...]:
+async def decided(site: Site, request: ActionRequest) -> tuple[Any, ...]:
     """Return what became of a request, once it is decided."""
     mine = f"FROM requests_v1 WHERE message_id = '{request.message_id}'"
     await site.until_value(f"SELECT count(*) {mine}", 1)
@@ -94,7 +95,7 @@ async def test_the_brokers_word_decides(
     await site.start_ready(GATEMESH_HEALTH_MANAGER_POLICY_FILE=str(file))
     await site.bring_up("engine-0", "engine-1")
 
-    async def ask(who: str, request: ActionRequest) -> tuple[object, ...]:
+    async def ask(who: str, request: ActionRequest) -> tuple[Any, ...]:
         await logins[who].publish(request)
         return await decided(site, request)
 
@@ -125,8 +126,8 @@ async def test_without_a_proven_sender_nothing_is_followed(
     await site.bring_up("engine-0", "engine-1")
     request = asking("quarantine", "engine-0")
     key = request.key()
-    for user in (users["alice"], "nobody"):
-        forged = envelope(request, "ctl", user)
+    for name in (users["alice"], "nobody"):
+        forged = envelope(request, "ctl", name)
         with pytest.raises(BrokerRefusedError):
             await logins["eve"].publish_raw(forged, CONTROL, key, mandatory=True)
     claims = f'{{"user_id": "{users["alice"]}", "proven_user": "{users["alice"]}", '

@@ -1,6 +1,7 @@
 """Requests, checked before they are sent."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -121,7 +122,7 @@ def test_a_ceiling_goes_with_set_weight() -> None:
 
 def test_a_ceiling_and_a_version_are_sent() -> None:
     """What is out of bounds is named."""
-    common = {"by": "ann", "reason": ""}
+    common: dict[str, Any] = {"by": "ann", "reason": ""}
     assert build_request("set_weight", "chat", "e", NOW, weight=0.5, **common).weight == 0.5
     request = build_request("roll_back", "chat", None, NOW, model_version="v2", **common)
     assert request.model_version == "v2"

@@ -154,7 +154,7 @@ def test_a_ceiling_is_done_once_accepted() -> None:
 def test_a_pool_that_is_rolled_back_is_followed_to_the_last(last: str, ending: Ending) -> None:
     """Each instance ends by itself; one that failed makes the whole fail."""
     one = {**incident("resolved"), "instance_id": "a"}
-    rows = [
+    rows: list[Row] = [
         {"rows": []},
         {"rows": [one, {**incident("held"), "instance_id": "b"}]},
         {"rows": [one, {**incident(last), "instance_id": "b"}]},

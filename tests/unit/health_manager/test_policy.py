@@ -163,7 +163,7 @@ def test_who_may_ask_is_a_part_of_the_rules() -> None:
     text = '[roles.oncall]\nactions = ["restart", "drain"]\n[operators]\nbob = ["oncall"]\n'
     rules = parse_policy(text)
     assert rules.roles["oncall"].allows("drain", "chat")
-    assert rules.operators == {"bob": {"oncall"}}
+    assert rules.operators == {"bob": frozenset({"oncall"})}
     assert Policy.model_validate_json(rules.canonical()) == rules
     assert rules.version != Policy().version == parse_policy("").version
     assert parse_policy("[operators]").operators == {}
