@@ -10,14 +10,19 @@ from typing import Any, Literal
 
 from gatemesh_common.messages import (
     Action,
-    AnyCommand,
     ProbeTicket,
     ReportOutcome,
     RestartInstance,
     derived_id,
 )
 from gatemesh_health_manager.fleet_brake import why_braked
-from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, command_for, time_for
+from gatemesh_health_manager.ordering import (
+    ENDS_OR_CHANGES_A_LIFE,
+    command_for,
+    common_fields,
+    dump_time_for,
+    time_for,
+)
 from gatemesh_health_manager.playbooks import RESTART, Plan
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
@@ -39,8 +44,6 @@ from gatemesh_health_manager.streaks import NO_STREAKS
 
 CLOSED_TICKETS = 8
 """How many closed tickets are remembered: agents answer within seconds of each other."""
-NO_LIFE = "none"
-"""Names no life: a restart about it is done as soon as any life runs."""
 
 
 class Case:
@@ -356,41 +359,17 @@ class Case:
 
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         available_at = max(self.now, self.record.wanted_from or self.now)
-        dump_s = self._dump_s(action)
+        dump_s = dump_time_for(action, self.record, self.policy)
         due_at = available_at + timedelta(seconds=time_for(action, self.policy) + dump_s)
         self.change(fence=self.record.fence + 1)
         version = self.pool.routing_version + int(routing_changed)
-        command = self._command(action, due_at, version)
+        common = common_fields(self.record, action, self.now, due_at)
+        command = command_for(action, self.policy, version, common)
         if dump_s and isinstance(command, RestartInstance):
             command = command.model_copy(update={"dump_timeout_s": dump_s})
         self._orders.append(CommandOrder(command, available_at, due_at))
         flight = Flight(command.message_id, action, due_at)
         self.change(wanted=None, wanted_from=None, flight=flight)
-
-    def _dump_s(self, action: Action) -> float:
-        """Return how long a core dump may take before a restart; 0 where there was no proof."""
-        incident = self.record.incident
-        proven = incident is not None and incident.condition is Condition.B
-        wanted = proven and self.record.running and action is Action.RESTART
-        return self.policy.condition_b.dump_timeout_s if wanted else 0.0
-
-    def _command(self, action: Action, due_at: datetime, version: int) -> AnyCommand:
-        record = self.record
-        incident_id = record.incident.incident_id if record.incident else None
-        common: dict[str, Any] = {
-            "message_id": derived_id(
-                "command", record.instance_id, incident_id or "", str(record.fence), action
-            ),
-            "timestamp": self.now,
-            "instance_id": record.instance_id,
-            "pool": record.pool,
-            "incarnation": record.incarnation,
-            "life_id": record.target_life or record.life_id or NO_LIFE,
-            "fence": record.fence,
-            "incident_id": incident_id,
-            "expires_at": due_at,
-        }
-        return command_for(action, self.policy, version, common)
 
     # Ways that several events share
 

@@ -1,6 +1,7 @@
 """The command of each action: what it carries, and how long its report may take."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from gatemesh_common.messages import (
@@ -13,13 +14,17 @@ from gatemesh_common.messages import (
     ReplaceInstance,
     RestartInstance,
     RollBackInstance,
+    derived_id,
 )
 from gatemesh_health_manager.policy import PoolPolicy
+from gatemesh_health_manager.record import Condition, InstanceRecord
 
 ENDS_OR_CHANGES_A_LIFE = frozenset(
     {Action.DRAIN, Action.RESTART, Action.REPAIR, Action.REPLACE, Action.ROLL_BACK}
 )
 """Actions that a pool is spared while it is paused, or the fleet brake is on."""
+NO_LIFE = "none"
+"""Names no life: a restart about it is done as soon as any life runs."""
 
 
 KINDS: Mapping[Action, type[AnyCommand]] = {
@@ -44,6 +49,34 @@ def time_for(action: Action, policy: PoolPolicy) -> float:
         Action.REPLACE: start_s + policy.replace.pull_timeout_s,
         Action.ROLL_BACK: start_s + policy.roll_back.timeout_s,
     }.get(action, policy.limits.command_timeout_s)
+
+
+def dump_time_for(action: Action, record: InstanceRecord, policy: PoolPolicy) -> float:
+    """Return how long a core dump may take before a restart; 0 where there was no proof."""
+    incident = record.incident
+    proven = incident is not None and incident.condition is Condition.B
+    wanted = proven and record.running and action is Action.RESTART
+    return policy.condition_b.dump_timeout_s if wanted else 0.0
+
+
+def common_fields(
+    record: InstanceRecord, action: Action, now: datetime, due_at: datetime
+) -> dict[str, Any]:
+    """Return the fields that all commands have."""
+    incident_id = record.incident.incident_id if record.incident else None
+    return {
+        "message_id": derived_id(
+            "command", record.instance_id, incident_id or "", str(record.fence), action
+        ),
+        "timestamp": now,
+        "instance_id": record.instance_id,
+        "pool": record.pool,
+        "incarnation": record.incarnation,
+        "life_id": record.target_life or record.life_id or NO_LIFE,
+        "fence": record.fence,
+        "incident_id": incident_id,
+        "expires_at": due_at,
+    }
 
 
 def command_for(

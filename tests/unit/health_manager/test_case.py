@@ -12,7 +12,7 @@ from gatemesh_common.messages import (
     ReadmitInstance,
     RestartInstance,
 )
-from gatemesh_health_manager.case import NO_LIFE
+from gatemesh_health_manager.ordering import NO_LIFE
 from gatemesh_health_manager.playbooks import REPLACE
 from gatemesh_health_manager.record import Condition, PoolFacts
 from gatemesh_health_manager.states import IllegalTransitionError, Trigger
