@@ -6,7 +6,7 @@ from gatemesh_common.messages import Action, CheckLevel, InstanceState, Verdict
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE
 from gatemesh_health_manager.probing import want_probe
-from gatemesh_health_manager.record import Condition, Incident
+from gatemesh_health_manager.record import Condition, Incident, InstanceRecord
 from gatemesh_health_manager.states import TRANSITIONS, Trigger
 
 S = InstanceState
@@ -41,8 +41,14 @@ def let_serve(case: Case) -> None:
             observe_incident(case)
     elif record.state is S.STARTING:
         case.change(due_at=None)
-    elif record.running and (record.state in (S.PROBATION, S.EJECTED) or is_recalled(case)):
+    elif record.running and (is_intact(record) or is_recalled(case)):
         put_back(case)
+
+
+def is_intact(record: InstanceRecord) -> bool:
+    """True for an instance that is out and that nothing touches; a repair under way ends first."""
+    repairing = record.flight is not None and record.flight.action is Action.REPAIR
+    return record.state in (S.PROBATION, S.EJECTED) and not repairing
 
 
 def is_recalled(case: Case) -> bool:
@@ -84,6 +90,8 @@ def observe_incident(case: Case) -> None:
 
 def would_do(case: Case, incident: Incident) -> str:
     """Return what a pool in act mode would do about an incident, brakes included."""
+    if incident.only_tells:
+        return "tell"
     brake, no_room = case.why_brake_falls(), case.why_not_out()
     if brake is not None:
         return f"nothing, the fleet brake would fall: {brake}"
@@ -97,7 +105,7 @@ def would_do(case: Case, incident: Incident) -> str:
 def steps_of(case: Case, incident: Incident) -> tuple[str, ...]:
     """Return the steps of a playbook in order, with the repair that other rules put in."""
     plan = incident.plan
-    if plan == ("tell",) or not case.may_repair():
+    if not case.may_repair():
         return tuple(step for step in plan if step != "repair")
     begun = ["eject" if step == "drain" else step for step in plan[:-1] if step != "repair"]
     return (*begun, "repair", plan[-1])

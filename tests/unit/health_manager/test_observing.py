@@ -242,6 +242,28 @@ def test_a_drain_under_way_ends_with_a_start() -> None:
     assert let_go(world).restarts == {"a": 1}
 
 
+def test_a_repair_under_way_ends_first() -> None:
+    """No request goes to an engine whose weights are just being loaded."""
+    repairing = parse_policy("[defaults.repair]\nenabled = true\nconditions = ['A']\n")
+    world = World(NAMES, repairing)
+    world.start_up()
+    burst("a")(world)
+    world.obey("a")
+    assert ordered(world, "a") is Action.REPAIR
+    switch(OBSERVE)(world)
+    world.wait(1)
+    assert world.states()["a"] is S.EJECTED
+    world.obey("a")
+    assert (world.states()["a"], ordered(world, "a")) == (S.HEALTHY, Action.READMIT)
+
+
+def test_what_only_tells_would_only_tell() -> None:
+    """Whatever brakes there are."""
+    rules = parse_policy(MODE + '[defaults.condition_b]\nplaybook = "tell"\n').defaults
+    [incident] = observed(record(), hard(), pool=NO_ROOM, policy=rules).incidents
+    assert incident.would == "tell"
+
+
 def test_a_drain_that_failed_is_not_followed_by_a_restart() -> None:
     """The process runs: it is put back as soon as a look shows it."""
     world = World(NAMES)
