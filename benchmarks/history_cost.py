@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,8 +18,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import psycopg
-from benchmarks.manager import bare_insert, bring_up, database, servers, verdicts
 from sqlalchemy.ext.asyncio import AsyncEngine
+
+# Run as a script, only this folder is on the path.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.manager import bare_insert, bring_up, database, servers, verdicts
 
 from gatemesh_common.broker import VERDICTS
 from gatemesh_common.clock import utc_now

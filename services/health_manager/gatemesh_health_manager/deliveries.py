@@ -18,6 +18,7 @@ from pamqp import commands, frame
 from pamqp.base import Frame
 from pamqp.common import FieldTable
 from pamqp.constants import FRAME_END, FRAME_HEADER_SIZE
+from pamqp.exceptions import PAMQPException
 from pamqp.header import ContentHeader
 from yarl import URL
 
@@ -45,6 +46,10 @@ class DeliveriesLostError(ConnectionError):
     """The connection or its channel is closed; what was not acknowledged is delivered again."""
 
 
+class UnreadableError(ValueError):
+    """What a message says beside its body cannot be unpacked."""
+
+
 class Delivery(NamedTuple):
     """One message: its tag, its body, and the frames that say the rest."""
 
@@ -54,11 +59,18 @@ class Delivery(NamedTuple):
     header: bytes
 
     def unpacked(self) -> aio_pika.IncomingMessage:
-        """Return the message with all that it says; it cannot be acknowledged."""
-        _, _, method = frame.unmarshal(self.method)
-        _, _, header = frame.unmarshal(self.header)
+        """Return the message with all that it says; it cannot be acknowledged.
+
+        Raises:
+            UnreadableError: its properties are none that pamqp knows.
+        """
+        try:
+            _, _, method = frame.unmarshal(self.method)
+            _, _, header = frame.unmarshal(self.header)
+        except (PAMQPException, ValueError, LookupError) as error:
+            raise UnreadableError(str(error)) from error
         if not isinstance(method, commands.Basic.Deliver) or not isinstance(header, ContentHeader):
-            raise DeliveriesLostError("the broker sent other frames than those of a delivery")
+            raise UnreadableError("other frames than those of a delivery")
         # A message that is not to be acknowledged uses no channel.
         said = DeliveredMessage(delivery=method, header=header, body=self.body, channel=None)  # type: ignore[arg-type]
         return aio_pika.IncomingMessage(said, no_ack=True)

@@ -15,7 +15,7 @@ from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.batcher import describe
-from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
+from gatemesh_health_manager.deliveries import Deliveries, Delivery, UnreadableError, consume
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,12 @@ class Intake:
 
     async def _refuse(self, source: Deliveries, message: Delivery, error: Exception) -> None:
         """Move a message to the dead letters; where that fails, the broker does it."""
-        if not await bury(self._publisher, message.unpacked(), self.queue, error):
+        try:
+            whole = message.unpacked()
+        except UnreadableError:
+            source.reject(message.tag)
+            return
+        if not await bury(self._publisher, whole, self.queue, error):
             source.reject(message.tag)
 
 

@@ -1,13 +1,17 @@
 """Reading a verdict's body; queues, batches and acknowledgements are tested on a real broker."""
 
 import json
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 from pydantic import ValidationError
 
 from gatemesh_common.consuming import reason_of
 from gatemesh_common.messages import Verdict
-from gatemesh_health_manager.intake import read_verdict
+from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.deliveries import Deliveries, Delivery
+from gatemesh_health_manager.intake import Intake, read_verdict
 
 from .samples import verdict
 
@@ -59,3 +63,36 @@ def test_what_is_none_is_named(body: bytes, reason: str) -> None:
     with pytest.raises((ValidationError, ValueError)) as refused:
         read_verdict(body)
     assert reason in reason_of(refused.value)
+
+
+class Rejecting:
+    """Stands for the deliveries of a queue; keeps what was rejected."""
+
+    def __init__(self) -> None:
+        self.rejected: list[int] = []
+        self.acknowledged: list[int] = []
+
+    def reject(self, tag: int) -> None:
+        """Keep a tag."""
+        self.rejected.append(tag)
+
+    def acknowledge(self, tag: int) -> None:
+        """Keep a tag."""
+        self.acknowledged.append(tag)
+
+
+async def test_poison_that_cannot_even_be_copied_is_left_to_the_broker() -> None:
+    """It ends no manager, and the others of its batch are applied."""
+    applied: list[Verdict] = []
+
+    async def apply(verdicts: Sequence[Verdict]) -> None:
+        applied.extend(verdicts)
+
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, None))
+    source, good = Rejecting(), verdict()
+    batch = [
+        Delivery(7, b"{no json", b"no frame", b"\x02no header\xce"),
+        Delivery(8, good.model_dump_json(exclude_none=True).encode(), b"", b""),
+    ]
+    await intake._settle(cast(Deliveries, source), batch)
+    assert (source.rejected, source.acknowledged, applied) == ([7], [8], [good])
