@@ -149,18 +149,21 @@ async def retry_passing_faults(
 async def watch_consumers(
     publisher: Publisher, queues: tuple[WorkQueue, ...], *, every_s: float = 5.0
 ) -> None:
-    """Return when one of the queues has lost its consumers while the broker answers.
+    """Return when one of the queues has no consumer at two looks in a row.
 
     A closed channel comes back by itself, but a consumer that the broker cancels, since its queue
     was deleted, does not, and raises nowhere; the caller ends the process, which its supervisor
     starts anew. What else of the topology was deleted meanwhile is declared again.
     """
+    missed: set[str] = set()
     while True:
         await asyncio.sleep(every_s)
-        for queue in queues:
-            if await has_no_consumer(publisher, queue):
-                log.critical("consumer_lost", extra={"queue": queue.name})
-                return
+        missing = {queue.name for queue in queues if await has_no_consumer(publisher, queue)}
+        # A broker that was started again has no consumers until they have connected again.
+        if lost := missing & missed:
+            log.critical("consumer_lost", extra={"queue": ", ".join(sorted(lost))})
+            return
+        missed = missing
         await mend_topology(publisher)
 
 
