@@ -81,4 +81,5 @@ async def unbind_verdicts(it: Play) -> None:
         queue = await channel.declare_queue(VERDICTS.name, passive=True)
         await queue.unbind(VERDICTS.exchange, VERDICTS.routing_key)
     await until_repeated(it, repeated)
+    await it.flows()
     await it.is_cured()

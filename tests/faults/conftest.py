@@ -12,7 +12,7 @@ from tests.history import assert_replay_agrees
 
 from gatemesh_mesh.suite import FAULTS_PAGE_VARIABLE, FAULTS_VARIABLE
 
-NAME, RULE, STEPS = "scenario", "rule", "steps"
+NAME, RULE, BACK, STEPS = "scenario", "rule", "back_s", "steps"
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table, and write it into the page that is named."""
     told = told_by(terminalreporter)
     lines = [
-        Line(facts[NAME], facts[RULE], report.passed, report.duration)
+        Line(facts[NAME], facts[RULE], report.passed, report.duration, facts.get(BACK))
         for report, facts in told
         if NAME in facts
     ]

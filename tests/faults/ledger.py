@@ -10,8 +10,7 @@ from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import CheckLevel, Outcome, Reason, Verdict
 from gatemesh_common.publisher import Publisher
 
-WRITERS = 2
-PAUSE_S = 0.05
+PAUSE_S = 0.08
 LAST_TRY_S = 40.0
 
 
@@ -30,7 +29,9 @@ class Ledger:
     async def run(self, stopped: asyncio.Event) -> None:
         """Publish until stopped; what was begun is confirmed first."""
         async with Publisher(self._amqp_url, "ledger", deadline_s=3.0) as publisher:
-            await asyncio.gather(*(self._write(publisher, stopped) for _ in range(WRITERS)))
+            while not stopped.is_set():
+                await self.note(publisher)
+                await asyncio.sleep(PAUSE_S)
 
     async def note(self, publisher: Publisher) -> str:
         """Publish one more witness, again and again until it is confirmed; return its id."""
@@ -41,11 +42,6 @@ class Ledger:
                 await asyncio.sleep(0.2)
         self.confirmed.append(message.message_id)
         return message.message_id
-
-    async def _write(self, publisher: Publisher, stopped: asyncio.Event) -> None:
-        while not stopped.is_set():
-            await self.note(publisher)
-            await asyncio.sleep(PAUSE_S)
 
     async def _is_confirmed(self, publisher: Publisher, message: Verdict) -> bool:
         try:

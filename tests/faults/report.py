@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BEGIN, END = "<!-- scenarios begin -->", "<!-- scenarios end -->"
+HEAD = (
+    "| scenario | pass rule | result | back after, s | all, s |",
+    "|---|---|---|---:|---:|",
+)
 
 
 @dataclass(frozen=True)
@@ -15,16 +19,18 @@ class Line:
     rule: str
     passed: bool
     seconds: float
+    back_s: float | None = None
+    """From the end of the fault to a fresh event in SQL and an answered request."""
 
 
 def table(lines: Sequence[Line]) -> str:
     """Return the table as Markdown."""
     rows = [
         f"| `{line.name}` | {line.rule} | {'passed' if line.passed else 'FAILED'} "
-        f"| {line.seconds:.0f} |"
+        f"| {'' if line.back_s is None else f'{line.back_s:.1f}'} | {line.seconds:.0f} |"
         for line in lines
     ]
-    return "\n".join(["| scenario | pass rule | result | s |", "|---|---|---|---:|", *rows])
+    return "\n".join([*HEAD, *rows])
 
 
 def write_page(page: Path, text: str) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.faults
 @pytest.mark.parametrize(
     "scenario",
     [
-        pytest.param(one, id=one.name, marks=() if one.is_short else pytest.mark.long_fault)
+        pytest.param(one, id=one.name, marks=() if one.in_every_run else pytest.mark.long_fault)
         for one in SCENARIOS
     ],
 )
@@ -24,4 +24,5 @@ async def test_scenario(
     """The fault strikes under traffic, and its pass rule holds."""
     record_property("scenario", scenario.name)
     record_property("rule", scenario.rule)
-    await play(scenario, site)
+    played = await play(scenario, site)
+    record_property("back_s", played.back_s)
