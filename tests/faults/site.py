@@ -17,6 +17,7 @@ from tests.faults.link import Link
 from gatemesh_health_manager.policy import parse_policy
 from gatemesh_mesh import nodes, postgres, rabbit
 from gatemesh_mesh.drills import Drill, end_drill, start_drill
+from gatemesh_mesh.errors import ProgramFailedError
 from gatemesh_mesh.foreground import running_stack
 from gatemesh_mesh.nodes import Nodes, await_program, node_port_names
 from gatemesh_mesh.options import StackOptions
@@ -42,6 +43,7 @@ reconfirm_window_s = 0.001
 """
 ENGINES = 3
 KILL_DEADLINE_S = 15.0
+START_DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,21 @@ class Servers:
         self._kill(postgres.PROGRAM)
 
     def start_database(self) -> None:
-        """Start it again and wait until clients can log in."""
+        """Start it again and wait until clients can log in.
+
+        It refuses to start while the sessions of the one that was killed are still ending.
+        """
+        assert wait_until(self._database_starts, START_DEADLINE_S, interval_s=1.0)
+
+    def _database_starts(self) -> bool:
         postgres.remove_stale_lock(self.database)
         self.supervision.start_program(postgres.PROGRAM)
         ready = lambda: postgres.is_ready(self.database)  # noqa: E731
-        await_program(self.supervision, postgres.PROGRAM, ready, postgres.READY_DEADLINE_S)
+        try:
+            await_program(self.supervision, postgres.PROGRAM, ready, postgres.READY_DEADLINE_S)
+        except ProgramFailedError:
+            return False
+        return True
 
     def _kill(self, program: str) -> None:
         pid = next(one.pid for one in self.supervision.statuses() if one.name == program)

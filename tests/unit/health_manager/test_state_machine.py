@@ -174,8 +174,9 @@ class FleetMachine(RuleBasedStateMachine):
         self.world.deliver([self.world.verdict(self.name(who), **fields)])
 
     def asked(self, **fields: Any) -> ActionRequest:
-        """Return an operator's request."""
-        return ActionRequest(timestamp=self.world.now, requested_by="alice", **fields)
+        """Return an operator's request; without an id of its own it would be a copy of the last."""
+        known = {"message_id": self.world._id(), "timestamp": self.world.now}
+        return ActionRequest(**known, requested_by="alice", **fields)
 
     @invariant()
     def holds(self) -> None:
