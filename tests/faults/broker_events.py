@@ -6,7 +6,7 @@ import subprocess
 
 from tests.faults.scenario import Play
 
-from gatemesh_common.broker import VERDICTS
+from gatemesh_common.broker import UNSHARDED, VERDICTS
 from gatemesh_common.publisher import Publisher
 from gatemesh_mesh import rabbit
 
@@ -79,7 +79,7 @@ async def unbind_verdicts(it: Play) -> None:
     async with Publisher(it.site.fleet.plan.addresses.amqp_url, "vandal") as publisher:
         channel = await publisher.channel()
         queue = await channel.declare_queue(VERDICTS.name, passive=True)
-        await queue.unbind(VERDICTS.exchange, VERDICTS.routing_key)
+        await queue.unbind(UNSHARDED)
     await until_repeated(it, repeated)
     await it.flows()
     await it.is_cured()
