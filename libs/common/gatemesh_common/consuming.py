@@ -18,7 +18,7 @@ from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.message import BUCKET_HEADER
 from gatemesh_common.messages import DEAD, SHADOW
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
-from gatemesh_common.publisher import Publisher
+from gatemesh_common.publisher import Publisher, whole_connection
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER
 """Beginnings of the headers that a dead letter keeps: published again, it is proven and placed."""
 LONGEST_RETRY_DELAY_S = 5.0
 LONGEST_DECLARING_S = 10.0
+LONGEST_ASKING_S = 5.0
 BROKER_FAULTS = (
     BrokerUnavailableError,
     aio_pika.exceptions.AMQPError,
@@ -148,25 +149,28 @@ async def retry_passing_faults(
 async def watch_consumers(
     publisher: Publisher, queues: tuple[WorkQueue, ...], *, every_s: float = 5.0
 ) -> None:
-    """Return when one of the queues has lost its consumers while the broker answers.
+    """Return when one of the queues has no consumer at two looks in a row.
 
     A closed channel comes back by itself, but a consumer that the broker cancels, since its queue
     was deleted, does not, and raises nowhere; the caller ends the process, which its supervisor
     starts anew. What else of the topology was deleted meanwhile is declared again.
     """
+    missed: set[str] = set()
     while True:
         await asyncio.sleep(every_s)
-        for queue in queues:
-            if await has_no_consumer(publisher, queue):
-                log.critical("consumer_lost", extra={"queue": queue.name})
-                return
+        missing = {queue.name for queue in queues if await has_no_consumer(publisher, queue)}
+        # A broker that was started again has no consumers until they have connected again.
+        if lost := missing & missed:
+            log.critical("consumer_lost", extra={"queue": ", ".join(sorted(lost))})
+            return
+        missed = missing
         await mend_topology(publisher)
 
 
 async def mend_topology(publisher: Publisher) -> None:
     """Declare again an exchange, a binding or the dead letters; a broker that is away waits."""
     try:
-        async with asyncio.timeout(LONGEST_DECLARING_S):
+        async with whole_connection(), asyncio.timeout(LONGEST_DECLARING_S):
             await declare_topology(await publisher.channel())
     except BROKER_FAULTS as error:
         log.warning("topology_not_mended", extra={"error": type(error).__name__})
@@ -175,8 +179,9 @@ async def mend_topology(publisher: Publisher) -> None:
 async def has_no_consumer(publisher: Publisher, queue: WorkQueue) -> bool:
     """Return True only when the broker answers and says that nobody reads the queue."""
     try:
-        channel = await asyncio.wait_for(publisher.channel(), 5.0)
-        declared = await channel.declare_queue(queue.name, passive=True)
+        async with whole_connection(), asyncio.timeout(LONGEST_ASKING_S):
+            channel = await publisher.channel()
+            declared = await channel.declare_queue(queue.name, passive=True)
     except aio_pika.exceptions.ChannelNotFoundEntity:
         return True
     except BROKER_FAULTS:

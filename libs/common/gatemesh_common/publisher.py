@@ -1,7 +1,8 @@
 """Sending: confirmed, mandatory where a reader is obliged, and never without a deadline."""
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -129,7 +130,7 @@ class Publisher:
         """Send a ready envelope; raises as `publish` does."""
         link: _Link | None = None
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with whole_connection(), asyncio.timeout(self._deadline_s):
                 link = await self._open_link()
                 target = await link.exchange(exchange)
                 await target.publish(body, key, mandatory=mandatory)
@@ -184,6 +185,25 @@ class Publisher:
         task = asyncio.create_task(_close(link.connection))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+@asynccontextmanager
+async def whole_connection() -> AsyncIterator[None]:
+    """Tell a task that is cancelled from one whose connection somebody else has closed.
+
+    The client cancels whatever waits for an answer on a connection that is closed; nobody who
+    waits asked for that, and it must not end him.
+
+    Raises:
+        ConnectionAbortedError: the connection was closed meanwhile.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ConnectionAbortedError("closed while waiting for an answer") from error
 
 
 async def _close(connection: AbstractConnection) -> None:

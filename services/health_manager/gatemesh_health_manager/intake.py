@@ -23,6 +23,8 @@ RECONNECT_S = 1.0
 LINGER_S = 0.002
 LARGEST_BATCH = 400
 LONGEST_LEAVING_S = 10.0
+UNREADABLE = (ValueError, RecursionError)
+"""What `read_verdict` raises; a body may be nested deeper than anybody reads."""
 
 Apply = Callable[[Sequence[Verdict]], Awaitable[None]]
 Received = tuple[Delivery, Verdict]
@@ -32,7 +34,7 @@ def read_verdict(body: bytes) -> Verdict:
     """Return the verdict of a body.
 
     Raises:
-        ValidationError, ValueError: it is none.
+        ValueError, RecursionError: it is none.
     """
     try:
         return Verdict.model_validate_json(body)
@@ -109,7 +111,7 @@ class Intake:
         for message in batch:
             try:
                 received.append((message, read_verdict(message.body)))
-            except (ValidationError, ValueError) as error:
+            except UNREADABLE as error:
                 await self._refuse(source, message, error)
         if received:
             await self._commit(source, received)

@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from http.client import HTTPException
+from pathlib import Path
 from typing import Annotated
 from xmlrpc.client import Error as XmlRpcError
 
@@ -138,8 +139,17 @@ def check_and_test(
     compose: Annotated[
         bool, typer.Option("--compose", help="Also run those of compose.yaml; needs Docker.")
     ] = False,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Play the whole fault suite, and nothing else.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="With --faults: write its table into this page.")
+    ] = None,
 ) -> None:
     """Check format, types and layers, then run the tests; more arguments go to pytest."""
+    if faults:
+        command = suite.faults_command(context.args)
+        raise typer.Exit(suite.run_tests(command, REPOSITORY, [], suite.faults_facts(page)))
     console = Console()
     failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
     # Before both halves: the first one needs them.

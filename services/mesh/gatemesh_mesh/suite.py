@@ -26,6 +26,19 @@ BALANCERS_VARIABLE = "GATEMESH_BALANCERS_UNAVAILABLE"
 COMPOSE_VARIABLE = "GATEMESH_COMPOSE"
 """Set to 1, the tests of `compose.yaml` run; they need a Docker engine."""
 
+FAULTS_VARIABLE = "GATEMESH_FAULTS"
+"""Set to 1, the fault suite plays its long scenarios, too."""
+
+FAULTS_PAGE_VARIABLE = "GATEMESH_FAULTS_PAGE"
+"""The page that the table of the fault suite is written into."""
+
+STEPS_VARIABLE = "GATEMESH_STATE_MACHINE_STEPS"
+"""How many steps the state machine of the decisions takes."""
+
+STATE_MACHINE_STEPS = 100_000
+STATE_MACHINE = "tests/unit/health_manager/test_state_machine.py"
+FAULTS_FOLDER = "tests/faults"
+
 SLOWEST_SHOWN = 25
 """Tests whose time is shown at the end."""
 
@@ -93,6 +106,17 @@ def pytest_command(repository: Path, arguments: Sequence[str], *, fast: bool) ->
     named = any((repository / part.split("::")[0]).exists() for part in arguments)
     folders = [name for name in FAST_FOLDERS if (repository / name).is_dir()]
     return (*PYTEST, *(folders if fast and not named else ()), *arguments)
+
+
+def faults_command(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line of the fault suite, the state machine of the decisions included."""
+    return (*PYTEST, "--timeout=1800", FAULTS_FOLDER, STATE_MACHINE, *arguments)
+
+
+def faults_facts(page: Path | None) -> dict[str, str]:
+    """Return the variables by which the fault suite is played whole."""
+    facts = {FAULTS_VARIABLE: "1", STEPS_VARIABLE: str(STATE_MACHINE_STEPS)}
+    return facts | ({FAULTS_PAGE_VARIABLE: str(page.resolve())} if page else {})
 
 
 def run_tests(

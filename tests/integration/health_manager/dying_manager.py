@@ -9,8 +9,11 @@ from gatemesh_common.broker import VERDICTS
 from gatemesh_common.clock import utc_now
 from gatemesh_common.database import open_database
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.settings import load_settings
 from gatemesh_health_manager.intake import Intake
 from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.settings import HealthManagerSettings
+from gatemesh_health_manager.signatures import command_signer, load_signing_key
 from gatemesh_health_manager.store import APP_ID, Store
 
 
@@ -24,7 +27,8 @@ async def main() -> None:
     amqp_url = os.environ["GATEMESH_AMQP_URL"]
     engine = open_database(os.environ["GATEMESH_DATABASE_URL"])
     async with Publisher(amqp_url, APP_ID) as publisher:
-        store = Store(engine, Policy(), utc_now, announced=die)
+        sign = command_signer(load_signing_key(load_settings(HealthManagerSettings)))
+        store = Store(engine, Policy(), utc_now, announced=die, sign=sign)
         await store.register_policy()
         apply = partial(store.apply_verdicts, VERDICTS.name)
         await Intake(amqp_url, VERDICTS.name, apply, publisher).run()

@@ -1,13 +1,23 @@
 """Reasons for dead letters, and retrying what passes."""
 
+import asyncio
 import json
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from pydantic import ValidationError
 
-from gatemesh_common.consuming import reason_of, retry_passing_faults
+from gatemesh_common.broker import VERDICTS
+from gatemesh_common.consuming import (
+    has_no_consumer,
+    reason_of,
+    retry_passing_faults,
+    watch_consumers,
+)
 from gatemesh_common.errors import DatabaseUnavailableError, GatemeshError
 from gatemesh_common.messages import ActionRequest, Verdict
+from gatemesh_common.publisher import Publisher
 
 
 def raised(body: object) -> ValidationError:
@@ -53,6 +63,57 @@ def test_other_errors_are_named_by_class() -> None:
     assert reason_of(KeyError("secret")) == "KeyError"
     assert reason_of(GatemeshError("told")) == "told"
     assert len(reason_of(GatemeshError("x" * 5000))) == 1000
+
+
+class GivenUp:
+    """A publisher whose connection is closed while somebody waits for an answer."""
+
+    async def channel(self) -> "GivenUp":
+        """Return what never answers."""
+        return self
+
+    async def declare_queue(self, name: str, *, passive: bool) -> None:
+        """End as the client ends what waits on a connection that is closed."""
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        await answer
+
+
+async def test_a_connection_closed_by_others_is_no_lost_consumer() -> None:
+    """A broker that hung for a while ended every service at once."""
+    assert not await has_no_consumer(cast("Publisher", GivenUp()), VERDICTS)
+
+
+class Counted:
+    """A publisher whose broker tells at each look how many consumers a queue has."""
+
+    def __init__(self, *counts: int) -> None:
+        self._counts = list(counts)
+
+    async def channel(self) -> "Counted":
+        """Return the channel, too."""
+        return self
+
+    async def declare_queue(self, name: str, *, passive: bool) -> SimpleNamespace:
+        """Tell the next count."""
+        count = self._counts.pop(0)
+        return SimpleNamespace(declaration_result=SimpleNamespace(consumer_count=count))
+
+    async def declare_exchange(self, *_: object, **__: object) -> None:
+        """Mend nothing."""
+        raise OSError
+
+    @property
+    def looks_left(self) -> int:
+        """How many looks were not taken."""
+        return len(self._counts)
+
+
+async def test_consumers_are_lost_at_two_looks_in_a_row() -> None:
+    """A broker that was started again has none for a moment; that ended every service."""
+    broker = Counted(1, 0, 1, 0, 0, 1)
+    await watch_consumers(cast("Publisher", broker), (VERDICTS,), every_s=0)
+    assert broker.looks_left == 1
 
 
 class Flaky:

@@ -1,12 +1,13 @@
 """The envelope of a message; sending is tested on a real broker."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
 from aio_pika import DeliveryMode
 
 from gatemesh_common.messages import ActionRequest, TrialRequest, Verdict
-from gatemesh_common.publisher import Publisher, envelope, user_of
+from gatemesh_common.publisher import Publisher, envelope, user_of, whole_connection
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -57,6 +58,36 @@ def test_a_request_names_its_sender(kind: type[ActionRequest]) -> None:
 def test_the_user_is_that_of_the_connection(address: str, user: str | None) -> None:
     """Where a certificate says who it is, nobody is named: a wrong name is refused."""
     assert user_of(address) == user
+
+
+async def test_a_connection_closed_by_others_ends_nobody() -> None:
+    """What waited on it is told so, as of any other broken connection."""
+    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    answer.cancel()
+    with pytest.raises(ConnectionAbortedError):
+        async with whole_connection(), asyncio.timeout(5):
+            await answer
+
+
+async def test_a_cancelled_task_stays_cancelled() -> None:
+    """Whoever is asked to stop, stops."""
+
+    async def wait() -> None:
+        async with whole_connection():
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_deadline_stays_a_deadline() -> None:
+    """It is a cancellation, too, and not one of the connection."""
+    with pytest.raises(TimeoutError):
+        async with whole_connection(), asyncio.timeout(0):
+            await asyncio.Event().wait()
 
 
 async def test_closing_what_was_never_open() -> None:

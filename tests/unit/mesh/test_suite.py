@@ -12,6 +12,8 @@ from gatemesh_mesh.suite import (
     PARTS,
     SLOWEST_SHOWN,
     Check,
+    faults_command,
+    faults_facts,
     pytest_command,
     run_all_tests,
     run_checks,
@@ -57,6 +59,23 @@ def test_fast_means_unit_and_contract(tmp_path: Path) -> None:
     named = ["tests/integration::x"]
     assert pytest_command(tmp_path, named, fast=True) == (*head, *named)
     assert pytest_command(tmp_path, ["-x"], fast=False) == (*head, "-x")
+
+
+def test_the_fault_suite_is_played_whole(tmp_path: Path) -> None:
+    """Every folder and file that it names is there, and arguments go to pytest."""
+    command = faults_command(["-k", "broker"])
+    repository = Path(__file__).parents[3]
+    named = [part for part in command if part.startswith("tests/")]
+    assert len(named) == 2
+    assert all((repository / part).exists() for part in named)
+    assert command[-2:] == ("-k", "broker")
+    assert "GATEMESH_FAULTS_PAGE" not in faults_facts(None)
+    page = tmp_path / "page.md"
+    assert faults_facts(page) == {
+        "GATEMESH_FAULTS": "1",
+        "GATEMESH_STATE_MACHINE_STEPS": "100000",
+        "GATEMESH_FAULTS_PAGE": str(page),
+    }
 
 
 @pytest.mark.parametrize(

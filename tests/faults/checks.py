@@ -1,0 +1,47 @@
+"""What a scenario may be checked for besides that nothing was lost."""
+
+from tests.faults.scenario import Check, Play
+
+
+async def clients_saw_nothing(it: Play) -> None:
+    """Every request of every client was answered whole."""
+    assert it.traffic.errors == []
+
+
+async def agent_told_all(it: Play) -> None:
+    """Of every garbled answer that reached a client the agent's verdict is in SQL."""
+    query = """SELECT DISTINCT request_id FROM verdicts_v1
+        WHERE outcome = 'failed' AND received_at >= %(since)s"""
+
+    def untold() -> set[str]:
+        rows = it.site.fleet.rows(query, since=it.since)
+        return it.traffic.marked - {str(row["request_id"]) for row in rows}
+
+    assert it.traffic.marked
+    await it.reach(lambda: not untold(), "the verdict on every garbled answer")
+
+
+async def nobody_was_touched(it: Play) -> None:
+    """No command was given and no incident opened."""
+    assert it.commands() == []
+    assert it.count("SELECT count(*) FROM incidents_v1 WHERE opened_at >= %(since)s") == 0
+
+
+def restarted_once(instance: str) -> Check:
+    """Return the check that one instance was restarted once, and no other was touched."""
+
+    async def check(it: Play) -> None:
+        assert it.commands(instance).count("restart") == 1
+        assert it.commands() == it.commands(instance)
+
+    return check
+
+
+async def enough_kept_serving(it: Play) -> None:
+    """The ejection budget was kept all the time."""
+    assert it.facts["least_serving"] >= 2
+
+
+async def only_ejected(it: Play) -> None:
+    """Nothing was done but what the operator asked for."""
+    assert it.commands() == ["eject"]

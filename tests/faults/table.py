@@ -1,0 +1,268 @@
+"""The scenarios of the fault suite, as data.
+
+Those of balancers and of Kubernetes belong here, too: an event in a module of its own, and a line.
+"""
+
+from tests.faults import (
+    broker_events,
+    client_events,
+    clock_events,
+    engine_events,
+    executor_events,
+    manager_events,
+    message_events,
+    weights_events,
+)
+from tests.faults.acting import VICTIM
+from tests.faults.checks import (
+    agent_told_all,
+    clients_saw_nothing,
+    enough_kept_serving,
+    nobody_was_touched,
+    only_ejected,
+    restarted_once,
+)
+from tests.faults.scenario import Scenario
+from tests.faults.site import POLICY
+
+UNHARMED = (clients_saw_nothing, agent_told_all, nobody_was_touched)
+REPAIRED = (clients_saw_nothing, agent_told_all, restarted_once(VICTIM))
+FEW_RESTARTS = POLICY.replace("restarts = 1000", f"restarts = {executor_events.RESTARTS}")
+SHORT_GRACE = POLICY + "[defaults.drain]\ngrace_s = 3\n"
+
+BROKER = (
+    Scenario(
+        "broker_killed",
+        "0 lost; clients see nothing; fresh events in SQL within 30 s of its return",
+        broker_events.kill_broker,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "cut_before_the_confirmation",
+        "0 lost, repetitions applied once; clients see nothing",
+        broker_events.cut_before_the_confirmation,
+        UNHARMED,
+    ),
+    Scenario(
+        "broker_black_holed_30_s",
+        "0 lost; clients see nothing; fresh events in SQL within 30 s of its end",
+        broker_events.swallow_everything,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "broker_alarm_60_s",
+        "publishers wait, 0 lost; clients see nothing; fresh events in SQL within 30 s of its end",
+        broker_events.raise_alarm,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "verdicts_unroutable",
+        "0 lost; the binding comes back by itself; clients see nothing",
+        broker_events.unbind_verdicts,
+        UNHARMED,
+        # Samples under way in the shadow: its verdicts on them could not be routed.
+        dead_letters=None,
+        in_every_run=False,
+    ),
+)
+MESSAGES = (
+    Scenario(
+        "everything_three_times_and_shuffled",
+        "one restart, nothing applied twice, 0 lost",
+        message_events.repeat_everything,
+        REPAIRED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "poison_messages",
+        "bad JSON, unknown schema, 10 MB: each among the dead letters; all others flow on",
+        message_events.send_poison,
+        UNHARMED,
+        dead_letters=len(message_events.POISON),
+        in_every_run=False,
+    ),
+    Scenario(
+        "dead_letters_full",
+        "reading goes on; 0 of the readable lost",
+        message_events.fill_dead_letters,
+        UNHARMED,
+        dead_letters=None,
+    ),
+    Scenario(
+        "old_and_new_schema",
+        "messages of an old, the present and a future release are all applied once",
+        message_events.mix_schemas,
+        UNHARMED,
+    ),
+)
+MANAGER = (
+    Scenario(
+        "manager_killed_before_the_commit",
+        "0 lost, nothing twice; deciding goes on",
+        manager_events.kill_before_the_commit,
+        UNHARMED,
+    ),
+    Scenario(
+        "manager_killed_after_the_commit",
+        "one restart, 0 lost; deciding goes on",
+        manager_events.kill_after_the_commit,
+        REPAIRED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "two_managers_one_killed",
+        "one restart, 0 lost",
+        manager_events.run_two,
+        REPAIRED,
+    ),
+    Scenario(
+        "pause_during_a_drain",
+        "the drain ends, nothing follows until it is resumed, then one restart",
+        manager_events.pause_during_a_drain,
+        REPAIRED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "clock_set_by_an_hour",
+        "0 lost; nobody is touched by it, and one who must be is repaired afterwards",
+        clock_events.set_clock,
+        REPAIRED,
+        in_every_run=False,
+    ),
+)
+DATABASE = (
+    Scenario(
+        "database_killed",
+        "0 lost; clients see nothing; fresh events in SQL within 30 s of its return",
+        manager_events.kill_database,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "database_down_60_s",
+        "0 lost; clients see nothing; fresh events in SQL within 30 s of its return",
+        manager_events.lose_database,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "database_sessions_ended",
+        "0 lost; clients see nothing",
+        manager_events.end_sessions,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "database_pool_full",
+        "waits past the deadline are repeated, 0 lost",
+        manager_events.fill_the_pool,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "database_deadlocks",
+        "transactions that the server undoes are repeated, 0 lost",
+        manager_events.make_deadlocks,
+        UNHARMED,
+        in_every_run=False,
+    ),
+)
+EXECUTOR = (
+    *(
+        Scenario(
+            f"executor_killed_in_a_drain_{point}",
+            f"dies {words}: one restart, 0 lost",
+            executor_events.kill_in_a_drain(point),
+            REPAIRED,
+            in_every_run=False,
+        )
+        for point, words in executor_events.DRAIN_POINTS.items()
+    ),
+    Scenario(
+        "commands_forged_repeated_late",
+        "each refused with its reason in the audit view; nothing is done for it",
+        executor_events.forge_commands,
+        (clients_saw_nothing, agent_told_all, only_ejected),
+        in_every_run=False,
+    ),
+    Scenario(
+        "engine_ignores_sigterm",
+        "killed after the grace, restarted, back",
+        executor_events.ignore_sigterm,
+        (agent_told_all,),
+        rules=SHORT_GRACE,
+        in_every_run=False,
+    ),
+    Scenario(
+        "logprobs_missing_lowest_or_few",
+        "what cannot be judged is skipped; no engine is blamed; clients see nothing",
+        engine_events.tell_odd_logprobs,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "restart_loop",
+        "at most 3 restarts, then quarantined; the others serve; a release brings it back",
+        executor_events.die_at_every_start,
+        (agent_told_all,),
+        rules=FEW_RESTARTS,
+        in_every_run=False,
+    ),
+    Scenario(
+        "weights_missing_and_corrupt",
+        "told by name, never served; after a good pull it is back",
+        weights_events.replace_from_bad_sources,
+        (clients_saw_nothing, agent_told_all),
+        rules=FEW_RESTARTS,
+        in_every_run=False,
+    ),
+    Scenario(
+        "all_engines_bad_at_once",
+        "never less than 2 of 3 in rotation; all repaired",
+        executor_events.spoil_everybody,
+        (clients_saw_nothing, enough_kept_serving),
+        in_every_run=False,
+    ),
+)
+CLIENTS = (
+    Scenario(
+        "agent_killed_mid_stream",
+        "only streams under way are cut; answers again within 30 s; no engine is blamed",
+        client_events.kill_agent,
+        (nobody_was_touched,),
+        in_every_run=False,
+    ),
+    Scenario(
+        "tenant_floods_with_one_prompt_and_4xx",
+        "no engine is blamed; other clients see nothing",
+        client_events.flood,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "slow_readers",
+        "their streams end whole; other clients see nothing",
+        client_events.read_slowly,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "clients_disconnect",
+        "no engine is blamed; other clients see nothing",
+        client_events.disconnect,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "shadow_hangs_and_dies",
+        "clients see nothing, 0 lost, its samples are read when it is back",
+        client_events.stop_shadow,
+        UNHARMED,
+        in_every_run=False,
+    ),
+)
+
+SCENARIOS = (*BROKER, *MESSAGES, *MANAGER, *DATABASE, *EXECUTOR, *CLIENTS)

@@ -1,0 +1,28 @@
+"""The fault suite: each scenario of the table against a running stack."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.faults.scenario import Scenario, play
+from tests.faults.site import Site
+from tests.faults.table import SCENARIOS
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(one, id=one.name, marks=() if one.in_every_run else pytest.mark.long_fault)
+        for one in SCENARIOS
+    ],
+)
+async def test_scenario(
+    scenario: Scenario, site: Site, record_property: Callable[[str, object], None]
+) -> None:
+    """The fault strikes under traffic, and its pass rule holds."""
+    record_property("scenario", scenario.name)
+    record_property("rule", scenario.rule)
+    played = await play(scenario, site)
+    record_property("back_s", played.back_s)
