@@ -26,6 +26,16 @@ def hash_of(template: Json) -> str:
     return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]
 
 
+def owned(items: dict[str, Json], owner: Json) -> dict[str, Json]:
+    """Return the objects that belong to an owner."""
+    uid = owner["metadata"]["uid"]
+    return {
+        name: item
+        for name, item in items.items()
+        if any(one["uid"] == uid for one in item["metadata"].get("ownerReferences") or ())
+    }
+
+
 def reference(kind: str, owner: Json) -> Json:
     """Return what a child says of its owner."""
     metadata = owner["metadata"]
@@ -117,7 +127,7 @@ class Controllers:
         """Number the present template; one that was there before gets the highest number anew."""
         template = owner["spec"]["template"]
         name = f"{owner['metadata']['name']}-{hash_of(template)}"
-        kept = self.store.of("controllerrevisions")
+        kept = owned(self.store.of("controllerrevisions"), owner)
         highest = max((item["revision"] for item in kept.values()), default=0)
         if name not in kept:
             data = {"spec": {"template": {**copy.deepcopy(template), "$patch": "replace"}}}
@@ -160,7 +170,7 @@ class Controllers:
         """Return the ReplicaSet of the present template, made or numbered anew."""
         template, name = owner["spec"]["template"], owner["metadata"]["name"]
         hashed = hash_of(template)
-        kept = self.store.of("replicasets")
+        kept = owned(self.store.of("replicasets"), owner)
         numbers = [int(_revision(item)) for item in kept.values()]
         found = kept.get(f"{name}-{hashed}")
         if found is None:
