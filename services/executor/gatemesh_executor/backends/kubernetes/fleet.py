@@ -1,10 +1,10 @@
 """The instances of a namespace as they are now, discovered by label and followed by watches."""
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
 
+from gatemesh_common.running import first_to_end
 from gatemesh_executor.backends.base import Observation
 from gatemesh_executor.backends.kubernetes import owners, pods
 from gatemesh_executor.backends.kubernetes.api import (
@@ -48,9 +48,7 @@ class PodFleet(Mapping[str, Instance]):
         Raises:
             SettingsError: the login is wrong or the role lacks a verb.
         """
-        async with asyncio.TaskGroup() as tasks:
-            for watched in self._all_watched():
-                tasks.create_task(watched.run())
+        await first_to_end(*(watched.run() for watched in self._all_watched()))
 
     def __getitem__(self, instance_id: str) -> Instance:
         slot = self._slots[instance_id]
@@ -71,7 +69,8 @@ class PodFleet(Mapping[str, Instance]):
         """Return when what is known is as new as the watches; otherwise raise why it is not."""
         for watched in self._all_watched():
             if watched.fault is not None:
-                raise watched.fault
+                # It is raised again and again; each time would add to the last one's traceback.
+                raise watched.fault.with_traceback(None)
 
     async def until_known(self) -> None:
         """Return once everything has been listed."""

@@ -1,5 +1,6 @@
 """Where the cluster is and who we are there."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ async def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path, text: str
         path.write_text(text)
     with pytest.raises(SettingsError, match="GATEMESH_EXECUTOR_KUBECONFIG"):
         async with connected(path):
+            pass
+
+
+async def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an extra; the text says which."""
+    monkeypatch.setitem(sys.modules, "kubernetes_asyncio", None)
+    with pytest.raises(SettingsError, match=r"gatemesh\[kubernetes\]"):
+        async with connected(None):
             pass
 
 

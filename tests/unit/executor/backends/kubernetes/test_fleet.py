@@ -2,12 +2,13 @@
 
 import pytest
 
+from gatemesh_common.errors import SettingsError
 from gatemesh_executor.backends.base import BackendUnavailableError, Observation, Phase
 from gatemesh_executor.backends.kubernetes import owners
 from gatemesh_executor.backends.kubernetes.api import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
 from gatemesh_executor.backends.kubernetes.fleet import EXITS_KEPT, PodFleet
 
-from .conftest import RUNNING, Script, owner_of, pod_of
+from .conftest import RUNNING, Script, owner_of, pod_of, status
 
 
 @pytest.fixture
@@ -32,6 +33,20 @@ def test_nothing_is_claimed_before_it_is_listed(fleet: PodFleet) -> None:
     """Silence is neither a stopped nor a running engine."""
     with pytest.raises(BackendUnavailableError):
         fleet.believe()
+
+
+async def test_a_missing_right_ends_it() -> None:
+    """The executor ends with the words that name the verb."""
+    with pytest.raises(SettingsError, match="lacks the verb 'list'"):
+        await PodFleet(Script([status(403) for _ in range(3)]).api).run()
+
+
+def test_a_lasting_fault_costs_nothing(fleet: PodFleet) -> None:
+    """It is asked for several times a second."""
+    for _ in range(3):
+        with pytest.raises(BackendUnavailableError) as caught:
+            fleet.believe()
+    assert len(caught.traceback) == 2
 
 
 def test_every_instance_is_observed(fleet: PodFleet) -> None:
