@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from faststream.rabbit import RabbitBroker
@@ -25,23 +24,20 @@ from gatemesh_common.running import (
 )
 from gatemesh_common.settings import load_settings
 from gatemesh_executor.backends.base import EngineBackend, ProgramMissingError
-from gatemesh_executor.backends.supervisor import SupervisorBackend
-from gatemesh_executor.backends.xmlrpc import UNIX_PREFIX, XmlRpcClient
 from gatemesh_executor.balancers.agents import AgentRouting
 from gatemesh_executor.balancers.rotation import FleetRotation, fleet_rotation
-from gatemesh_executor.dumping import LocalDumper, NoDumper
 from gatemesh_executor.health import HttpHealth
-from gatemesh_executor.instances import Fleet, Instances, load_fleet
+from gatemesh_executor.instances import Fleet
 from gatemesh_executor.jobs import Limits, Tools
 from gatemesh_executor.obeying import Executor
 from gatemesh_executor.observer import Observer, Rhythm
 from gatemesh_executor.pace import Pace
+from gatemesh_executor.platforms import Platform, listed_fleet, opened_platform
 from gatemesh_executor.receiving import Receiver
 from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.settings import ExecutorSettings
 from gatemesh_executor.subscribers import applied_router, command_router, routing_router
 from gatemesh_executor.trust import load_trust
-from gatemesh_executor.versions import VersionsFromFile
 from gatemesh_executor.weights.checksums import Checksums
 
 log = logging.getLogger(__name__)
@@ -49,30 +45,6 @@ log = logging.getLogger(__name__)
 APP_ID = "executor"
 PROGRAMS_DEADLINE_S = 10.0
 """Longest wait for programs that supervisord does not know yet, as while a stack starts."""
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-def is_local(supervisor_url: str) -> bool:
-    """Return True when supervisord can only be on this machine."""
-    return supervisor_url.startswith(UNIX_PREFIX) or urlsplit(supervisor_url).hostname in LOOPBACK
-
-
-def supervisor_client(settings: ExecutorSettings) -> XmlRpcClient:
-    """Return the client that the settings describe."""
-    return XmlRpcClient(
-        settings.supervisor_url,
-        settings.supervisor_user,
-        settings.supervisor_password.get_secret_value(),
-        settings.supervisor_deadline_s,
-    )
-
-
-def supervisor_backend(
-    settings: ExecutorSettings, client: XmlRpcClient, instances: Instances
-) -> SupervisorBackend:
-    """Return the backend that the settings describe."""
-    local = is_local(settings.supervisor_url)
-    return SupervisorBackend(client, instances, settings.grace_s, local=local)
 
 
 async def serve(settings: ExecutorSettings, fleet: Fleet) -> int:
@@ -92,41 +64,59 @@ async def serve(settings: ExecutorSettings, fleet: Fleet) -> int:
 
 async def run(settings: ExecutorSettings, fleet: Fleet, readiness: Readiness) -> None:
     """Build everything and run it; returns when the consumer of commands is lost."""
-    trust, instances = load_trust(settings), fleet.instances
+    trust = load_trust(settings)
+    pace = Pace()
     async with (
         Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
-        supervisor_client(settings) as client,
+        opened_platform(settings, fleet.instances, pace) as platform,
         HttpHealth() as health,
         HttpRepair() as repair,
     ):
-        pace = Pace()
-        backend = supervisor_backend(settings, client, instances)
         agents = AgentRouting(settings.agent_silence_s, pace)
         rotation = fleet_rotation(fleet, agents, pace, utc_now)
         limits = Limits(
             settings.confirm_deadline_s, settings.refused_grace_s, settings.cache_reset_s
         )
         checksums = Checksums(settings.state_dir)
-        versions = VersionsFromFile(settings.instances_file, instances)
         tools = Tools(
-            *(backend, rotation, health, limits, pace),
+            *(platform.backend, platform.balance(rotation), health, limits, pace),
             repair=repair,
             checksums=checksums,
-            versions=versions,
-            dumper=LocalDumper() if is_local(settings.supervisor_url) else NoDumper(),
+            versions=platform.versions,
+            dumper=platform.dumper,
+            puller=platform.puller,
         )
-        receiver = Receiver(trust, Executor(instances, tools, publisher, utc_now))
-        rhythm = Rhythm(settings.poll_s, settings.repeat_s)
-        observer = Observer(backend, instances, publisher, utc_now, readiness, rhythm, pace)
-        log.info("executor_started", extra={"instances": len(instances)})
+        receiver = Receiver(trust, Executor(platform.instances, tools, publisher, utc_now))
+        observer = build_observer(settings, platform, publisher, readiness, pace)
+
+        async def obey() -> None:
+            await platform.known()
+            log.info("executor_started", extra={"instances": len(platform.instances)})
+            await consume(settings, publisher, receiver, rotation, readiness)
+
         await first_to_end(
-            watch_processes(backend, observer),
-            consume(settings, publisher, receiver, rotation, readiness),
+            platform.follow(),
+            watch_processes(platform.backend, observer),
+            obey(),
             rotation.run(),
         )
 
 
-async def watch_processes(backend: SupervisorBackend, observer: Observer) -> None:
+def build_observer(
+    settings: ExecutorSettings,
+    platform: Platform,
+    publisher: Publisher,
+    readiness: Readiness,
+    pace: Pace,
+) -> Observer:
+    """Return what publishes the platform's observations."""
+    rhythm = Rhythm(settings.poll_s, settings.repeat_s)
+    return Observer(
+        platform.backend, platform.instances, publisher, utc_now, readiness, rhythm, pace
+    )
+
+
+async def watch_processes(backend: EngineBackend, observer: Observer) -> None:
     """Check the backend's configuration as soon as it answers, then observe for ever."""
     await verify(backend, Pace())
     await observer.run()
@@ -192,7 +182,7 @@ def main() -> int:
     """Read the settings, run, and return the exit code."""
     try:
         settings = load_settings(ExecutorSettings)
-        fleet = load_fleet(settings.instances_file)
+        fleet = listed_fleet(settings)
         configure_logging(APP_ID, settings.log_level)
         return asyncio.run(serve(settings, fleet))
     except SettingsError as error:

@@ -13,7 +13,7 @@ from gatemesh_common.messages import (
     InstanceCommand,
     StepName,
 )
-from gatemesh_executor.backends.base import EngineBackend, Observation
+from gatemesh_executor.backends.base import EngineBackend, Observation, WeightPuller
 from gatemesh_executor.balancers.base import Rotation
 from gatemesh_executor.dumping import Dumper, NoDumper
 from gatemesh_executor.health import EngineHealth
@@ -59,6 +59,8 @@ class Tools:
     checksums: Checksums = field(default_factory=Checksums)
     versions: Versions = field(default_factory=OwnVersions)
     dumper: Dumper = field(default_factory=NoDumper)
+    puller: WeightPuller | None = None
+    """Set where the platform itself gives a new life its weights."""
 
 
 @dataclass

@@ -29,6 +29,7 @@ from gatemesh_executor.backends.base import (
     StartFailedError,
     StopFailedError,
 )
+from gatemesh_executor.backends.kubernetes.api import EvictionRefusedError
 from gatemesh_executor.balancers.base import (
     BalancerRefusedError,
     BalancerUnavailableError,
@@ -52,6 +53,7 @@ FAILURES: tuple[tuple[type[GatemeshError], str], ...] = (
     (StartTimeoutError, "start_timeout"),
     (StartFailedError, "start_failed"),
     (StopFailedError, "stop_failed"),
+    (EvictionRefusedError, "eviction_refused"),
     (BackendUnavailableError, "backend_unavailable"),
     (WeightsRefusedError, "weights_refused"),
     (PullFailedError, "pull_failed"),

@@ -47,7 +47,8 @@ async def pull_weights(tools: Tools, job: Job) -> StepName | None:
     """
     weights = job.instance.weights
     if weights is None:
-        job.notes.append("no weights configured, cold start only")
+        if tools.puller is None:
+            job.notes.append("no weights configured, cold start only")
         return None
     if not weights.pull:
         job.notes.append("no pull command configured, nothing was pulled")

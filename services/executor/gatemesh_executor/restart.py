@@ -17,8 +17,19 @@ class StartTimeoutError(GatemeshError):
 
 
 async def start_life(tools: Tools, job: Job) -> StepName:
-    """See to it that a life runs."""
-    await tools.backend.start(job.instance)
+    """See to it that a life runs; of a replacement, one with weights that were pulled for it.
+
+    Raises:
+        StartFailedError, PullFailedError: it cannot be had.
+    """
+    command = job.command
+    if isinstance(command, ReplaceInstance) and tools.puller is not None:
+        if not await tools.puller.start_fresh(
+            job.instance, command.message_id, command.pull_timeout_s
+        ):
+            job.notes.append("no way to pull weights configured, cold start only")
+    else:
+        await tools.backend.start(job.instance)
     return "started"
 
 

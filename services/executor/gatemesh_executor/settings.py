@@ -1,20 +1,36 @@
 """What the executor reads from its environment."""
 
 from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from gatemesh_common.settings import ServiceSettings
 
 
 class ExecutorSettings(ServiceSettings):
-    """Where supervisord is, which instances it runs, and how often they are looked at."""
+    """What runs the engines, which instances there are, and how often they are looked at."""
 
     model_config = SettingsConfigDict(env_prefix="GATEMESH_EXECUTOR_")
 
-    instances_file: Path
-    """TOML file that lists the instances this executor acts on."""
+    backend: Literal["supervisor", "kubernetes"] = "supervisor"
+    """What runs the engines."""
+
+    instances_file: Path | None = None
+    """TOML file that lists supervisor's instances; those of Kubernetes are discovered."""
+
+    namespace: str = Field(default="", max_length=63)
+    """Namespace of the engines' pods; empty is the one that the executor's own pod is in."""
+
+    kubeconfig: Path | None = None
+    """How to reach the cluster; unset, the service account of the executor's own pod is used."""
+
+    kubernetes_deadline_s: float = Field(default=10.0, gt=0, le=60)
+    """Longest wait for one answer of the Kubernetes API, in seconds."""
+
+    delete_after_s: float | None = Field(default=None, ge=0, le=3600)
+    """A pod that a disruption budget keeps is deleted after so many seconds; unset, never."""
 
     trusted_keys_file: Path | None = None
     """PEM file with the public keys whose commands are obeyed; unset, every command is obeyed."""
@@ -65,3 +81,11 @@ class ExecutorSettings(ServiceSettings):
 
     refused_grace_s: float = Field(default=5.0, ge=0, le=60)
     """Longest grace, in seconds, of an engine that accepts no connection: it serves nobody."""
+
+    @model_validator(mode="after")
+    def _need_a_list(self) -> Self:
+        if self.backend == "supervisor" and self.instances_file is None:
+            raise ValueError(
+                "GATEMESH_EXECUTOR_INSTANCES_FILE: must name the list of supervisor's instances"
+            )
+        return self

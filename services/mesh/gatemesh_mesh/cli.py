@@ -4,7 +4,7 @@ import importlib
 import logging
 import os
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -25,6 +25,7 @@ from gatemesh_mesh.foreground import (
     stop_requests,
     watch,
 )
+from gatemesh_mesh.kube_lab import kube_facts
 from gatemesh_mesh.options import DemoOptions, StackOptions
 from gatemesh_mesh.plan import StackPlan
 from gatemesh_mesh.postgres import plain_url
@@ -145,24 +146,38 @@ def check_and_test(
     page: Annotated[
         Path | None, typer.Option(help="With --faults: write its table into this page.")
     ] = None,
+    kube: Annotated[
+        bool, typer.Option("--kube", help="Also run those of a real Kubernetes API server.")
+    ] = False,
 ) -> None:
     """Check format, types and layers, then run the tests; more arguments go to pytest."""
     if faults:
         command = suite.faults_command(context.args)
         raise typer.Exit(suite.run_tests(command, REPOSITORY, [], suite.faults_facts(page)))
     console = Console()
+    with ExitStack() as opened:
+        if kube:
+            # Every part of the tests inherits it.
+            os.environ.update(opened.enter_context(kube_facts(REPOSITORY, os.environ, console)))
+        raise typer.Exit(run_suite(context.args, console, fast=fast, real=real, compose=compose))
+
+
+def run_suite(
+    arguments: list[str], console: Console, *, fast: bool, real: bool, compose: bool
+) -> int:
+    """Run checks and tests and return the exit code of it all."""
     failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
-    # Before both halves: the first one needs them.
+    # Before all parts: the first one needs them.
     os.environ.update(balancer_facts(ConsoleProgress(console)))
 
     def prepare() -> dict[str, str]:
         facts = real_engine_facts(console, wanted=real and not fast)
         return facts | ({suite.COMPOSE_VARIABLE: "1"} if compose else {})
 
-    if context.args or fast:
-        command = suite.pytest_command(REPOSITORY, context.args, fast=fast)
-        raise typer.Exit(suite.run_tests(command, REPOSITORY, failed, prepare()))
-    raise typer.Exit(suite.run_all_tests(suite.PARTS, REPOSITORY, failed, prepare, console))
+    if arguments or fast:
+        command = suite.pytest_command(REPOSITORY, arguments, fast=fast)
+        return suite.run_tests(command, REPOSITORY, failed, prepare())
+    return suite.run_all_tests(suite.PARTS, REPOSITORY, failed, prepare, console)
 
 
 def balancer_facts(progress: Progress) -> dict[str, str]:

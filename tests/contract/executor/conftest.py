@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from xmlrpc.client import Error as XmlRpcError
@@ -14,6 +14,8 @@ from xmlrpc.client import ServerProxy
 
 import pytest
 from supervisor.xmlrpc import SupervisorTransport
+
+from .kube_cluster import CLUSTERS, Cluster, fake_cluster, real_cluster
 
 ENGINE = Path(__file__).parent / "engine_program.py"
 USER, PASSWORD = "mesh", "secret"
@@ -117,3 +119,11 @@ def supervisord() -> Iterator[Supervisord]:
     """Give a supervisord of this test's own."""
     with running_supervisord() as daemon:
         yield daemon
+
+
+@pytest.fixture(params=CLUSTERS)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
+    """Give a namespace of the fake API server, and of the real one where it is named."""
+    opened = fake_cluster if request.param == "fake" else real_cluster
+    async with opened(tmp_path) as found:
+        yield found

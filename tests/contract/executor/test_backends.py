@@ -51,27 +51,26 @@ class Rig(Protocol):
 
     @property
     def instances(self) -> Instances:
-        """Its instances; only `steady` knows a way back to a former model version."""
+        """Its instances by their habits; only `steady` knows a way back to a former version."""
 
     async def until_serving(self, life_id: str) -> None:
         """Wait until a started engine's habits hold."""
 
-    def steps_back(self, instance_id: str) -> int:
+    async def steps_back(self, habit: str) -> int:
         """Return how many model versions an engine's next life is behind the present one."""
 
-    def crash(self, instance_id: str) -> None:
+    async def crash(self, habit: str) -> None:
         """Make an engine end by itself, with exit code 0."""
 
-    def go_away(self) -> None:
+    async def go_away(self) -> None:
         """Make the platform unreachable."""
 
 
 class FakeRig:
     """The fake, with the habits of the real programs."""
 
-    instances = INSTANCES
-
     def __init__(self) -> None:
+        self.instances = INSTANCES
         self.backend = FakeBackend(INSTANCES, utc_now)
         self.backend.behave("steady", drain_s=0.2)
         self.backend.behave("stubborn", drain_s=float("inf"))
@@ -81,15 +80,15 @@ class FakeRig:
     async def until_serving(self, life_id: str) -> None:
         """They hold at once."""
 
-    def steps_back(self, instance_id: str) -> int:
+    async def steps_back(self, habit: str) -> int:
         """Ask the record."""
-        return int(instance_id in self.backend.rolled_back)
+        return int(habit in self.backend.rolled_back)
 
-    def crash(self, instance_id: str) -> None:
+    async def crash(self, habit: str) -> None:
         """End its record."""
-        self.backend.crash(instance_id)
+        self.backend.crash(habit)
 
-    def go_away(self) -> None:
+    async def go_away(self) -> None:
         """Answer nothing any more."""
         self.backend.down = True
 
@@ -121,19 +120,19 @@ class SupervisorRig:
         way = RollBack(command=("sh", "-c", "echo 1 > present"), folder=self._daemon.folder)
         return INSTANCES[name].model_copy(update={"roll_back": way})
 
-    def steps_back(self, instance_id: str) -> int:
+    async def steps_back(self, habit: str) -> int:
         """Look at what the command has written."""
         return 2 - int(self._present.read_text())
 
-    def crash(self, instance_id: str) -> None:
+    async def crash(self, habit: str) -> None:
         """Tell the program to end by itself."""
         self._leave.touch()
         eventually(
-            lambda: self._daemon.call("supervisor.getProcessInfo", instance_id)["pid"] == 0  # type: ignore[index]
+            lambda: self._daemon.call("supervisor.getProcessInfo", habit)["pid"] == 0  # type: ignore[index]
         )
         self._leave.unlink()
 
-    def go_away(self) -> None:
+    async def go_away(self) -> None:
         """End supervisord and its programs."""
         self._daemon.stop()
 
@@ -143,10 +142,15 @@ async def look(backend: EngineBackend, instance_id: str) -> Observation:
     return (await backend.observe_all())[instance_id]
 
 
-async def start(rig: Rig, instance_id: str) -> str:
+async def seen(rig: Rig, habit: str) -> Observation:
+    """Return what the rig's backend says of the instance with this habit."""
+    return await look(rig.backend, rig.instances[habit].instance_id)
+
+
+async def start(rig: Rig, habit: str) -> str:
     """Start an engine and return its life."""
-    await rig.backend.start(INSTANCES[instance_id])
-    life_id = (await look(rig.backend, instance_id)).life_id
+    await rig.backend.start(rig.instances[habit])
+    life_id = (await seen(rig, habit)).life_id
     assert life_id is not None
     await rig.until_serving(life_id)
     return life_id
@@ -158,14 +162,14 @@ class BackendContract:
     async def test_every_instance_is_observed(self, rig: Rig) -> None:
         """None is left out, stopped ones neither."""
         observed = await rig.backend.observe_all()
-        assert set(observed) == set(INSTANCES)
+        assert set(observed) == {one.instance_id for one in rig.instances.values()}
         assert not any(found.running for found in observed.values())
 
     async def test_a_started_engine_has_a_life(self, rig: Rig) -> None:
         """The manager learns its name and when it began."""
         before = datetime.now(UTC).replace(microsecond=0)
-        await rig.backend.start(INSTANCES["steady"])
-        found = await look(rig.backend, "steady")
+        await rig.backend.start(rig.instances["steady"])
+        found = await seen(rig, "steady")
         assert found.phase in (Phase.STARTING, Phase.RUNNING)
         assert found.life_id
         assert found.started_at is not None
@@ -178,79 +182,79 @@ class BackendContract:
     async def test_stop_lets_the_engine_leave(self, rig: Rig) -> None:
         """Running requests end within the grace."""
         life_id = await start(rig, "steady")
-        assert await rig.backend.stop(INSTANCES["steady"], life_id, 20.0) is Ending.LEFT
-        assert (await look(rig.backend, "steady")).phase is Phase.STOPPED
+        assert await rig.backend.stop(rig.instances["steady"], life_id, 20.0) is Ending.LEFT
+        assert (await seen(rig, "steady")).phase is Phase.STOPPED
 
     async def test_stop_twice(self, rig: Rig) -> None:
         """A redelivered command is harmless."""
         life_id = await start(rig, "steady")
-        await rig.backend.stop(INSTANCES["steady"], life_id, 20.0)
-        assert await rig.backend.stop(INSTANCES["steady"], life_id, 20.0) is Ending.ABSENT
+        await rig.backend.stop(rig.instances["steady"], life_id, 20.0)
+        assert await rig.backend.stop(rig.instances["steady"], life_id, 20.0) is Ending.ABSENT
 
     async def test_stop_without_a_name_ends_what_runs(self, rig: Rig) -> None:
         """A command about a life nobody knows is carried out on the one that runs."""
         await start(rig, "steady")
-        assert await rig.backend.stop(INSTANCES["steady"], None, 20.0) is Ending.LEFT
+        assert await rig.backend.stop(rig.instances["steady"], None, 20.0) is Ending.LEFT
 
     async def test_another_life_is_left_alone(self, rig: Rig) -> None:
         """A late command does not hit the life that came after."""
         old = await start(rig, "steady")
-        await rig.backend.stop(INSTANCES["steady"], old, 20.0)
+        await rig.backend.stop(rig.instances["steady"], old, 20.0)
         new = await start(rig, "steady")
         assert new != old
-        assert await rig.backend.stop(INSTANCES["steady"], old, 20.0) is Ending.ABSENT
-        assert (await look(rig.backend, "steady")).life_id == new
+        assert await rig.backend.stop(rig.instances["steady"], old, 20.0) is Ending.ABSENT
+        assert (await seen(rig, "steady")).life_id == new
 
     async def test_an_engine_past_its_grace_is_killed(self, rig: Rig) -> None:
         """One that ignores SIGTERM does not hold up the repair."""
         life_id = await start(rig, "stubborn")
-        assert await rig.backend.stop(INSTANCES["stubborn"], life_id, 0.3) is Ending.KILLED
-        assert not (await look(rig.backend, "stubborn")).running
+        assert await rig.backend.stop(rig.instances["stubborn"], life_id, 0.3) is Ending.KILLED
+        assert not (await seen(rig, "stubborn")).running
 
     async def test_an_exit_with_code_0_is_seen(self, rig: Rig) -> None:
         """That is how a dead engine looks."""
         await start(rig, "fragile")
-        rig.crash("fragile")
-        found = await look(rig.backend, "fragile")
+        await rig.crash("fragile")
+        found = await seen(rig, "fragile")
         assert (found.phase, found.exit_code, found.life_id) == (Phase.EXITED, 0, None)
 
     async def test_a_dead_engine_starts_again(self, rig: Rig) -> None:
         """A crash does not lock the instance."""
         old = await start(rig, "fragile")
-        rig.crash("fragile")
+        await rig.crash("fragile")
         assert await start(rig, "fragile") != old
 
     async def test_an_impossible_start_is_told(self, rig: Rig) -> None:
         """The restart budget counts it."""
         with pytest.raises(StartFailedError):
-            await rig.backend.start(INSTANCES["broken"])
-        assert not (await look(rig.backend, "broken")).running
+            await rig.backend.start(rig.instances["broken"])
+        assert not (await seen(rig, "broken")).running
 
     async def test_rolling_back_goes_one_version_back(self, rig: Rig) -> None:
         """However often it is asked for; the life that runs may go on."""
         await start(rig, "steady")
         for _ in range(2):
             await rig.backend.roll_back(rig.instances["steady"])
-        assert rig.steps_back("steady") == 1
+        assert await rig.steps_back("steady") == 1
         await rig.backend.start(rig.instances["steady"])
-        assert (await look(rig.backend, "steady")).running
+        assert (await seen(rig, "steady")).running
 
     async def test_an_engine_without_a_way_back_is_left_alone(self, rig: Rig) -> None:
         """And that is told."""
         life_id = await start(rig, "stubborn")
         with pytest.raises(RollBackNotOfferedError):
             await rig.backend.roll_back(rig.instances["stubborn"])
-        assert (await look(rig.backend, "stubborn")).life_id == life_id
+        assert (await seen(rig, "stubborn")).life_id == life_id
 
     async def test_an_absent_platform_is_told(self, rig: Rig) -> None:
         """Silence is neither a stopped nor a running engine."""
-        rig.go_away()
+        await rig.go_away()
         with pytest.raises(BackendUnavailableError):
             await rig.backend.observe_all()
         with pytest.raises(BackendUnavailableError):
-            await rig.backend.start(INSTANCES["steady"])
+            await rig.backend.start(rig.instances["steady"])
         with pytest.raises(BackendUnavailableError):
-            await rig.backend.stop(INSTANCES["steady"], None, 1.0)
+            await rig.backend.stop(rig.instances["steady"], None, 1.0)
         with pytest.raises(BackendUnavailableError):
             await rig.backend.verify()
 

@@ -1,7 +1,5 @@
 """Ratios of figures that were taken side by side."""
 
-from typing import cast
-
 import pytest
 from benchmarks.history_cost import WARM_UP, Bench, cost_of, middle_ratio
 
@@ -12,7 +10,7 @@ def bench(stored: int, taken_s: list[float], bare_s: list[float]) -> Bench:
     made.stored = stored
     made.taken_s = [99.0] * WARM_UP + taken_s
     made.bare_s = [99.0] * WARM_UP + bare_s
-    return cast(Bench, made)
+    return made
 
 
 def test_a_busy_moment_falls_on_all_sizes() -> None:

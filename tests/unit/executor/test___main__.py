@@ -3,25 +3,11 @@
 import pytest
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_executor.__main__ import PROGRAMS_DEADLINE_S, is_local, verify
+from gatemesh_executor.__main__ import PROGRAMS_DEADLINE_S, verify
 from gatemesh_executor.backends.base import ProgramMissingError
 from gatemesh_executor.backends.fake import FakeBackend
 
 from .conftest import INSTANCES, Time
-
-
-@pytest.mark.parametrize(
-    ("url", "local"),
-    [
-        ("unix:///run/s.sock", True),
-        ("http://127.0.0.1:9001", True),
-        ("http://localhost:9001", True),
-        ("http://engines.example:9001", False),
-    ],
-)
-def test_process_groups_are_looked_at_only_here(url: str, local: bool) -> None:  # noqa: FBT001
-    """Elsewhere the same number is somebody else's process."""
-    assert is_local(url) is local
 
 
 class Learning(FakeBackend):

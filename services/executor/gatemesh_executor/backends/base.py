@@ -122,3 +122,17 @@ class EngineBackend(Protocol):
             RollBackNotOfferedError: the platform knows no way back for this instance.
             RollBackFailedError: it could not be done.
         """
+
+
+class WeightPuller(Protocol):
+    """A platform that gives a new life its weights anew, where the executor cannot reach them."""
+
+    async def start_fresh(self, instance: Instance, pull_id: str, timeout_s: float) -> bool:
+        """See to it that a life runs whose weights were pulled for this order.
+
+        False when the platform has no way to pull; a life runs all the same. May be repeated.
+
+        Raises:
+            PullFailedError: the pull failed, or took longer than `timeout_s` seconds.
+            StartFailedError: as `EngineBackend.start` does.
+        """
