@@ -39,6 +39,7 @@ WARM_UP = 2
 # No condition ends a life here, so that windows are counted with every batch.
 RULES = "[defaults.condition_a]\nmore_than = 10000\n[defaults.probes]\nenabled = false\n"
 
+# The last hours stay free: how much a window holds is a matter of traffic, not of history.
 FILL = """
     INSERT INTO verdicts (message_id, instance_id, pool, incarnation, request_id, check_level,
         outcome, reason, hard, score, threshold, type, model_version, choice, prompt_key, decoding,
@@ -46,7 +47,8 @@ FILL = """
     SELECT md5(g::text), 'engine-' || g % 8, 'default', 1, 'request-' || g, 'L1', 'failed',
         'repetition', false, 0.9, 0.4, 'verdict', 'benchmark', 0, 'prompt-' || g % 997, 'sampled',
         '{{"rule": "run", "length": 41, "period": 1}}', at, at, at
-    FROM (SELECT g, now() - interval '{days} days' * (g::float8 / {count}) AS at
+    FROM (SELECT g, now() - interval '2 hours'
+            - interval '{days} days' * (g::float8 / {count}) AS at
         FROM generate_series(1, {count}) AS g) AS made"""
 SEEN = """
     INSERT INTO inbox (queue, message_id, seen_at) SELECT '{queue}', message_id, received_at
@@ -70,7 +72,7 @@ def fill(url: str, count: int) -> None:
     """Store verdicts of the days that are kept, and their ids as far back as ids are kept."""
     with psycopg.connect(plain_url(url), autocommit=True) as connection:
         connection.execute("SET timezone TO 'UTC'")
-        for ago in range(1, KEPT_DAYS + 1):
+        for ago in range(1, KEPT_DAYS + 2):
             day = day_of(utc_now() - timedelta(days=ago))
             connection.execute(
                 f"CREATE TABLE verdicts_{day.begin:%Y%m%d} PARTITION OF verdicts "
