@@ -15,7 +15,7 @@ from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.batcher import describe
-from gatemesh_health_manager.deliveries import Deliveries, Delivery, UnreadableError, consume
+from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Intake:
                 await self._refuse(source, message, error)
         if received:
             await self._commit(source, received)
-        source.acknowledge(batch[-1].tag)
+        await source.acknowledge(batch[-1].tag)
 
     async def _commit(self, source: Deliveries, received: Sequence[Received]) -> None:
         """Apply verdicts together; of those refused together, only the guilty one fails."""
@@ -133,13 +133,8 @@ class Intake:
 
     async def _refuse(self, source: Deliveries, message: Delivery, error: Exception) -> None:
         """Move a message to the dead letters; where that fails, the broker does it."""
-        try:
-            whole = message.unpacked()
-        except UnreadableError:
-            source.reject(message.tag)
-            return
-        if not await bury(self._publisher, whole, self.queue, error):
-            source.reject(message.tag)
+        if not await bury(self._publisher, message.unpacked(), self.queue, error):
+            await source.reject(message.tag)
 
 
 class Reader:

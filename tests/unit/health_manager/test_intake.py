@@ -7,12 +7,14 @@ from typing import cast
 import pytest
 
 from gatemesh_common.consuming import reason_of
+from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.deliveries import Deliveries, Delivery
 from gatemesh_health_manager.intake import UNREADABLE, Intake, read_verdict
 
 from .samples import verdict
+from .test_deliveries import sent
 
 MINIMAL = {
     "instance_id": "engine-0",
@@ -72,27 +74,33 @@ class Rejecting:
         self.rejected: list[int] = []
         self.acknowledged: list[int] = []
 
-    def reject(self, tag: int) -> None:
+    async def reject(self, tag: int) -> None:
         """Keep a tag."""
         self.rejected.append(tag)
 
-    def acknowledge(self, tag: int) -> None:
+    async def acknowledge(self, tag: int) -> None:
         """Keep a tag."""
         self.acknowledged.append(tag)
 
 
-async def test_poison_that_cannot_even_be_copied_is_left_to_the_broker() -> None:
+class Refusing:
+    """Stands for a broker that takes no dead letters."""
+
+    async def publish_raw(self, *_: object, **__: object) -> None:
+        """Refuse it."""
+        raise BrokerUnavailableError("full")
+
+
+async def test_poison_that_cannot_be_copied_is_left_to_the_broker() -> None:
     """It ends no manager, and the others of its batch are applied."""
     applied: list[Verdict] = []
 
     async def apply(verdicts: Sequence[Verdict]) -> None:
         applied.extend(verdicts)
 
-    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, None))
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()))
     source, good = Rejecting(), verdict()
-    batch = [
-        Delivery(7, b"{no json", b"no frame", b"\x02no header\xce"),
-        Delivery(8, good.model_dump_json(exclude_none=True).encode(), b"", b""),
-    ]
+    bodies = ((7, b"{no json"), (8, good.model_dump_json(exclude_none=True).encode()))
+    batch = [Delivery(tag, body, sent(tag, body)) for tag, body in bodies]
     await intake._settle(cast(Deliveries, source), batch)
     assert (source.rejected, source.acknowledged, applied) == ([7], [8], [good])
