@@ -23,8 +23,8 @@ from gatemesh_executor.pace import Pace
 
 log = logging.getLogger(__name__)
 
-KILL_WAIT_S = 10.0
-"""Longest wait for a pod to vanish after its grace."""
+KILL_WAIT_S = 60.0
+"""Longest wait for a pod to vanish after its grace: a kubelet also unmounts and reports."""
 POD_WAIT_S = 10.0
 """Longest wait for an owner to make a pod, and for its engine to begin."""
 DEAD = (Phase.EXITED, Phase.FAILED)
