@@ -36,7 +36,6 @@ BROKER = (
         "0 lost; clients see nothing; fresh events in SQL within 30 s of its return",
         broker_events.kill_broker,
         UNHARMED,
-        in_every_run=False,
     ),
     Scenario(
         "cut_before_the_confirmation",
@@ -65,7 +64,6 @@ BROKER = (
         UNHARMED,
         # Samples under way in the shadow: its verdicts on them could not be routed.
         dead_letters=None,
-        in_every_run=False,
     ),
 )
 MESSAGES = (
@@ -82,7 +80,6 @@ MESSAGES = (
         message_events.send_poison,
         UNHARMED,
         dead_letters=len(message_events.POISON),
-        in_every_run=False,
     ),
     Scenario(
         "dead_letters_full",
@@ -139,7 +136,6 @@ DATABASE = (
         "0 lost; clients see nothing; fresh events in SQL within 30 s of its return",
         manager_events.kill_database,
         UNHARMED,
-        in_every_run=False,
     ),
     Scenario(
         "database_down_60_s",
@@ -153,7 +149,6 @@ DATABASE = (
         "0 lost; clients see nothing",
         manager_events.end_sessions,
         UNHARMED,
-        in_every_run=False,
     ),
     Scenario(
         "database_pool_full",
@@ -167,7 +162,6 @@ DATABASE = (
         "transactions that the server undoes are repeated, 0 lost",
         manager_events.make_deadlocks,
         UNHARMED,
-        in_every_run=False,
     ),
 )
 EXECUTOR = (
@@ -177,7 +171,7 @@ EXECUTOR = (
             f"dies {words}: one restart, 0 lost",
             executor_events.kill_in_a_drain(point),
             REPAIRED,
-            in_every_run=False,
+            in_every_run=point == "2",
         )
         for point, words in executor_events.DRAIN_POINTS.items()
     ),
@@ -186,7 +180,6 @@ EXECUTOR = (
         "each refused with its reason in the audit view; nothing is done for it",
         executor_events.forge_commands,
         (clients_saw_nothing, agent_told_all, only_ejected),
-        in_every_run=False,
     ),
     Scenario(
         "engine_ignores_sigterm",
@@ -209,7 +202,6 @@ EXECUTOR = (
         executor_events.die_at_every_start,
         (agent_told_all,),
         rules=FEW_RESTARTS,
-        in_every_run=False,
     ),
     Scenario(
         "weights_missing_and_corrupt",
@@ -233,28 +225,24 @@ CLIENTS = (
         "only streams under way are cut; answers again within 30 s; no engine is blamed",
         client_events.kill_agent,
         (nobody_was_touched,),
-        in_every_run=False,
     ),
     Scenario(
         "tenant_floods_with_one_prompt_and_4xx",
         "no engine is blamed; other clients see nothing",
         client_events.flood,
         UNHARMED,
-        in_every_run=False,
     ),
     Scenario(
         "slow_readers",
         "their streams end whole; other clients see nothing",
         client_events.read_slowly,
         UNHARMED,
-        in_every_run=False,
     ),
     Scenario(
         "clients_disconnect",
         "no engine is blamed; other clients see nothing",
         client_events.disconnect,
         UNHARMED,
-        in_every_run=False,
     ),
     Scenario(
         "shadow_hangs_and_dies",

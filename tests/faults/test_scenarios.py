@@ -7,7 +7,11 @@ from tests.faults.scenario import Scenario, play
 from tests.faults.site import Site
 from tests.faults.table import SCENARIOS
 
-pytestmark = pytest.mark.faults
+pytestmark = [
+    pytest.mark.faults,
+    # The broker's client makes it of each connection that was refused and is thrown away.
+    pytest.mark.filterwarnings("ignore:coroutine 'Connection.close' was never:RuntimeWarning"),
+]
 
 
 @pytest.mark.timeout(400)

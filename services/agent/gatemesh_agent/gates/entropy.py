@@ -87,7 +87,8 @@ def measure(step: TokenStep, *, drawn: bool = True) -> Measure:
         # One lost token may hold the whole tail.
         lower = entropy - tail * math.log(tail)
     else:
-        lower = entropy - tail * last
+        # A clamp such as -9999 bounds nothing: with a tail beside it, it is no figure of a rank.
+        lower = entropy - tail * (weighty[-1] if weighty else 0.0)
     clip = -last
     mean = entropy + tail * clip
     surprisal = clip if clip < -chosen else -chosen

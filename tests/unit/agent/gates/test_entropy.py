@@ -124,6 +124,8 @@ def test_a_rank_that_weighs_nothing_is_left_out_of_the_sums() -> None:
     without = measure(TokenStep("x", -0.5, (-0.5, -1.0)))
     assert (with_clamp.mass, with_clamp.top) == (without.mass, without.top)
     assert with_clamp.clip == pytest.approx(9999.0)
+    # With what is left over beside it, it would prove a flat distribution.
+    assert with_clamp.lower == pytest.approx(without.lower)
 
 
 @given(LOGITS, st.integers(2, 20))
