@@ -118,14 +118,14 @@ async def test_condition_c_shifts_drains_restarts_and_readmits(site: Site, tmp_p
     await site.start_ready(GATEMESH_HEALTH_MANAGER_POLICY_FILE=str(tmp_path / "policy.toml"))
     await publish(site, shadow(4))
     weight = "SELECT weight::text FROM instances WHERE instance_id = 'engine-0'"
-    assert (site.value(weight), incidents(site)) == ("0.1", [("C", "open", "restart")])
+    assert (site.value(weight), incidents(site)) == ("0.1", [("C", "open", "shift")])
     await site.until_state("engine-0", "draining")
     assert await report(site, "engine-0") == "drain"
     assert await report(site, "engine-0", life="engine-0-life-2") == "restart"
     await site.until_state("engine-0", "probation")
     await site.answer_probes("engine-0")
     await site.until_state("engine-0", "healthy")
-    assert incidents(site) == [("C", "resolved", "restart")]
+    assert incidents(site) == [("C", "resolved", "shift")]
     triggers = site.rows(
         "SELECT trigger FROM transitions_v1 WHERE instance_id = 'engine-0' ORDER BY id OFFSET 2"
     )
@@ -149,7 +149,7 @@ async def test_a_pass_between_and_copies_keep_the_instance(site: Site, tmp_path:
     await publish(site, *(each.model_copy(update={"prompt_fingerprint": "x"}) for each in same))
     assert incidents(site) == []
     await publish(site, shadow(20), shadow(21))
-    assert incidents(site) == [("C", "open", "restart")]
+    assert incidents(site) == [("C", "open", "shift")]
 
 
 async def test_condition_d_ejects_replaces_and_readmits(site: Site, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ async def test_proof_in_a_suite_breaks_condition_b(site: Site, tmp_path: Path) -
     details = {"faults": {"arithmetic": "nan_logits"}}
     await publish(site, verdict("engine-0", CheckLevel.L5, details=details))
     await site.until_state("engine-0", "ejected")
-    assert incidents(site) == [("B", "open", "restart")]
+    assert incidents(site) == [("B", "open", "confirm")]
     assert await purpose(site) == "confirm"
 
 
@@ -280,7 +280,7 @@ async def test_a_repair_spares_the_restart(site: Site, tmp_path: Path) -> None:
     await site.answer_probes("engine-0")
     await site.until_state("engine-0", "healthy")
     incarnation = "SELECT incarnation FROM instances WHERE instance_id = 'engine-0'"
-    assert (incidents(site), site.value(incarnation)) == ([("C", "resolved", "restart")], 1)
+    assert (incidents(site), site.value(incarnation)) == ([("C", "resolved", "shift")], 1)
 
 
 async def test_a_plugged_in_gate_is_stored_only(site: Site, tmp_path: Path) -> None:
