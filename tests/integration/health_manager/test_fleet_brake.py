@@ -66,7 +66,7 @@ async def test_a_brake_outlives_the_manager_until_a_person_resets_it(
     name = site.value(held)
     await ask(site, backlog)
     await site.until_value("SELECT braked FROM pools_v1", False)  # noqa: FBT003
-    assert site.value("SELECT brake_reset FROM pools_v1") == f"{backlog} by ann"
+    assert site.value("SELECT brake_reset FROM pools_v1") == f"{backlog} by ann (user gatemesh)"
     assert site.rows("SELECT why FROM requests_v1 WHERE outcome = 'accepted'") == [
         (f"backlog: {backlog}",)
     ]
