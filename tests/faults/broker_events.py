@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 
+from aio_pika.abc import AbstractQueue
 from tests.faults.scenario import Play
 
 from gatemesh_common.broker import UNSHARDED, VERDICTS
@@ -74,12 +75,23 @@ def control_broker(it: Play, *words: str) -> None:
 
 
 async def unbind_verdicts(it: Play) -> None:
-    """The binding of the verdicts' queue is deleted: they cannot be routed until it is back."""
+    """The binding of the verdicts' queue is deleted until one of them could not be routed."""
     repeated = it.ledger.repeated
     async with Publisher(it.site.fleet.plan.addresses.amqp_url, "vandal") as publisher:
         channel = await publisher.channel()
         queue = await channel.declare_queue(VERDICTS.name, passive=True)
-        await queue.unbind(UNSHARDED)
-    await until_repeated(it, repeated)
+        unbinding = asyncio.create_task(keep_unbound(queue))
+        try:
+            await until_repeated(it, repeated)
+        finally:
+            unbinding.cancel()
+            await asyncio.gather(unbinding, return_exceptions=True)
     await it.flows()
     await it.is_cured()
+
+
+async def keep_unbound(queue: AbstractQueue) -> None:
+    """Delete the binding each time that a service has put it back."""
+    while True:
+        await queue.unbind(UNSHARDED)
+        await asyncio.sleep(0.1)
