@@ -46,9 +46,9 @@ SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples
 FAST_FOLDERS = ("tests/unit", "tests/contract")
 PYTEST = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
 FILES_AT_ONCE = ("--numprocesses=2", "--dist=loadfile")
-"""Tests of stacks mostly wait; each of the two workers has a broker and database of its own."""
+"""Many tests mostly wait; each of the two workers has a broker and database of its own."""
 PARTS = (
-    (*PYTEST, "--part=early"),
+    (*PYTEST, "--part=early", *FILES_AT_ONCE),
     (*PYTEST, "--part=stacks", *FILES_AT_ONCE),
     (*PYTEST, "--part=real"),
 )
