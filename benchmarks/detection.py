@@ -155,11 +155,11 @@ async def measure_all(
 
 
 def kept(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return what earlier runs have left."""
+    """Return what earlier runs have left; a kind without answers is measured once more."""
     if options.json is None or not options.json.exists():
         return {}
     found: dict[str, dict[str, Any]] = json.loads(options.json.read_text(encoding="utf-8"))
-    return found
+    return {kind: row for kind, row in found.items() if row["answers"]}
 
 
 def missing(options: argparse.Namespace) -> list[str]:

@@ -98,7 +98,10 @@ def test_what_there_is_is_kept_after_each_kind(tmp_path: Path) -> None:
     assert "| `clean` | 7 |" in page.read_text()
     assert "7 answers of up to 64 tokens" in page.read_text()
     assert json.loads(out.read_text()) == {"clean": row}
-    assert missing(arguments(["--json", str(out), "--kinds", "clean,drill:nan"])) == ["drill:nan"]
+    later = arguments(["--json", str(out), "--kinds", "clean,drill:nan"])
+    assert missing(later) == ["drill:nan"]
+    keep({"clean": {"answers": 0, "suite": "the engine did not start"}}, options)
+    assert missing(later) == ["clean", "drill:nan"]
 
 
 def test_a_suite_may_fail_by_faults_alone() -> None:
