@@ -18,7 +18,7 @@ from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.message import BUCKET_HEADER
 from gatemesh_common.messages import DEAD, SHADOW
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
-from gatemesh_common.publisher import Publisher, whole_connection
+from gatemesh_common.publisher import Publisher, is_told_to_end, whole_connection
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +138,9 @@ async def retry_passing_faults(
         try:
             return await operation()
         except GatemeshError as error:
+            if is_told_to_end():
+                # The client takes a cancellation while it connects for a fault of the broker.
+                raise asyncio.CancelledError from error
             if not error.retryable:
                 raise
             RETRIED.labels(error=type(error).__name__).inc()

@@ -192,7 +192,8 @@ async def whole_connection() -> AsyncIterator[None]:
     """Tell a task that is cancelled from one whose connection somebody else has closed.
 
     The client cancels whatever waits for an answer on a connection that is closed; nobody who
-    waits asked for that, and it must not end him.
+    waits asked for that, and it must not end him. The other way round, it takes a cancellation
+    while it connects for a fault of the connection, and whoever tries again would never end.
 
     Raises:
         ConnectionAbortedError: the connection was closed meanwhile.
@@ -200,10 +201,19 @@ async def whole_connection() -> AsyncIterator[None]:
     try:
         yield
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if is_told_to_end():
             raise
         raise ConnectionAbortedError("closed while waiting for an answer") from error
+    except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
+        if is_told_to_end():
+            raise asyncio.CancelledError from error
+        raise
+
+
+def is_told_to_end() -> bool:
+    """Return True in a task that somebody has cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _close(connection: AbstractConnection) -> None:

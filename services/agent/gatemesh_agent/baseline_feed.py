@@ -10,6 +10,7 @@ from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.broadcasts import follow
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import Baseline, key_segment
+from gatemesh_common.publisher import whole_connection
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ class BaselineFeed:
         key = f"{Baseline.routing_key}.{key_segment(self._pool)}"
         while True:
             try:
-                await follow(amqp_url, key, SILENCE_S, self.receive)
+                async with whole_connection():
+                    await follow(amqp_url, key, SILENCE_S, self.receive)
             except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
                 log.info("baseline_feed_away", extra={"error": type(error).__name__})
             await asyncio.sleep(RECONNECT_S)

@@ -15,7 +15,7 @@ from gatemesh_agent.routing_store import save_table
 from gatemesh_common.clock import Clock
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import RoutingApplied, RoutingTable, key_segment
-from gatemesh_common.publisher import Publisher
+from gatemesh_common.publisher import Publisher, whole_connection
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ class RoutingFeed:
         key = f"{RoutingTable.routing_key}.{key_segment(self._pool)}"
         while True:
             try:
-                await follow(amqp_url, key, SILENCE_S, self.receive)
+                async with whole_connection():
+                    await follow(amqp_url, key, SILENCE_S, self.receive)
             except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
                 extra = {"error": type(error).__name__, "version": self._router.view.version}
                 log.warning("routing_feed_away", extra=extra)

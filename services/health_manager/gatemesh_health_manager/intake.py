@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
-from gatemesh_common.publisher import Publisher
+from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_health_manager.batcher import describe
 from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
 
@@ -69,8 +69,9 @@ class Intake:
         """
         while not self._leaving:
             try:
-                if await self._read_once(reading):
-                    return
+                async with whole_connection():
+                    if await self._read_once(reading):
+                        return
                 error = "connection lost"
             except BROKER_FAULTS as fault:
                 error = type(fault).__name__

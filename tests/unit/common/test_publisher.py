@@ -1,6 +1,7 @@
 """The envelope of a message; sending is tested on a real broker."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -81,6 +82,25 @@ async def test_a_cancelled_task_stays_cancelled() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_cancellation_that_the_client_takes_for_a_fault_stays_one() -> None:
+    """While it connects it tells a fault of the connection instead, and we would try for ever."""
+
+    async def connect() -> None:
+        while True:
+            with suppress(OSError):
+                async with whole_connection():
+                    try:
+                        await asyncio.Event().wait()
+                    except asyncio.CancelledError as error:
+                        raise ConnectionError("cancelled") from error
+
+    task = asyncio.create_task(connect())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 10)
 
 
 async def test_a_deadline_stays_a_deadline() -> None:
