@@ -1,5 +1,7 @@
 """The API server's refusals and silences: what passes is tried again, the rest is named."""
 
+import asyncio
+
 import pytest
 
 from gatemesh_common.errors import SettingsError
@@ -55,6 +57,8 @@ async def test_a_cut_watch_goes_on_where_it_was(cluster: Cluster) -> None:
             await backend.observe_all()
         await cluster.admin.change(STATEFUL_SETS, "vllm", {"spec": {"replicas": 2}}, sub="scale")
         await until_running(backend, "vllm-1")
+        # The other watches come back at their own pace.
+        await asyncio.wait_for(backend.fleet.until_known(), 30.0)
         await backend.observe_all()
 
 
