@@ -69,9 +69,8 @@ class Intake:
         """
         while not self._leaving:
             try:
-                async with whole_connection():
-                    if await self._read_once(reading):
-                        return
+                if await self._read_once(reading):
+                    return
                 error = "connection lost"
             except BROKER_FAULTS as fault:
                 error = type(fault).__name__
@@ -80,7 +79,8 @@ class Intake:
 
     async def _read_once(self, reading: Callable[[], None]) -> bool:
         """Read over one connection; True when it is over for good."""
-        source = await consume(self._amqp_url, self.queue, self._prefetch, self._news.set)
+        async with whole_connection():
+            source = await consume(self._amqp_url, self.queue, self._prefetch, self._news.set)
         reading()
         try:
             return await self._follow(source)

@@ -88,15 +88,18 @@ async def test_a_cancellation_that_the_client_takes_for_a_fault_stays_one() -> N
     """While it connects it tells a fault of the connection instead, and we would try for ever."""
 
     async def connect() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            raise ConnectionError("cancelled") from error
+
+    async def try_for_ever() -> None:
         while True:
             with suppress(OSError):
                 async with whole_connection():
-                    try:
-                        await asyncio.Event().wait()
-                    except asyncio.CancelledError as error:
-                        raise ConnectionError("cancelled") from error
+                    await connect()
 
-    task = asyncio.create_task(connect())
+    task = asyncio.create_task(try_for_ever())
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
