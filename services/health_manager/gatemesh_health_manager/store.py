@@ -199,7 +199,7 @@ class Store:
     async def remember_fleet(self) -> None:
         """Keep every record as it is now, so that decisions can be replayed from here on."""
         async with self._deciding() as work:
-            await work.load_all()
+            await work.load_whole()
             work.keep(InputKind.FLEET, fleet_body(work.fleet))
 
     async def routing_tables(self) -> list[RoutingTable]:
@@ -281,6 +281,11 @@ class Work:
         for name in expected:
             if name not in self.fleet.records:
                 raise InstanceMovedError(f"{name} changed its pool just now")
+
+    async def load_whole(self) -> None:
+        """Lock every pool, and keep others from being made meanwhile."""
+        await store_fleet.make_no_pools(self._connection)
+        await self.load_all()
 
     async def load_all(self) -> None:
         """Lock every pool."""

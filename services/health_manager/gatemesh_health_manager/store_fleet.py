@@ -95,7 +95,20 @@ async def lock_pools(connection: AsyncConnection, policy: Policy, pools: Collect
     return fleet
 
 
+MAY_MAKE_POOLS = text("SELECT pg_advisory_xact_lock_shared(hashtext('gatemesh.pools'))")
+MAKE_NO_POOLS = text("SELECT pg_advisory_xact_lock(hashtext('gatemesh.pools'))")
+
+
+async def make_no_pools(connection: AsyncConnection) -> None:
+    """Wait for those who make a pool, and have others wait until this transaction has ended.
+
+    Locks on rows cannot do so: a pool that is being made has none that others see.
+    """
+    await connection.execute(MAKE_NO_POOLS)
+
+
 async def _make_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> None:
+    await connection.execute(MAY_MAKE_POOLS)
     fresh = [
         {"pool": pool, "routing_version": 0, "paused": False, **shown_of(policy, pool)}
         for pool in sorted(pools)

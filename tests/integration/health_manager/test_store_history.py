@@ -1,5 +1,6 @@
 """Windows as the database counts them, and history as a replay reads it, on a real database."""
 
+import asyncio
 import random
 from datetime import timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from gatemesh_common.database import open_database
 from gatemesh_common.messages import (
     Verdict,
 )
+from gatemesh_health_manager import store_fleet
 from gatemesh_health_manager.facts import Failure, densest_window, prompt_key
 from gatemesh_health_manager.history import HistoryError
 from gatemesh_health_manager.policy import Policy, parse_policy
@@ -146,3 +148,21 @@ async def counted_by_sql(desk: Desk, policy: Policy, fresh: list[Verdict]) -> An
         facts = await work.store_verdicts(fresh)
     await engine.dispose()
     return facts["engine-0"]
+
+
+async def test_a_kept_fleet_has_the_pool_that_is_being_made(desk: Desk) -> None:
+    """Else a manager's first look at an instance could fall between it and what is replayed."""
+    await desk.store.register_policy()
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    engine = open_database(desk.url)
+    async with engine.begin() as connection:
+        await store_fleet.lock_pools(connection, Policy(), {"fresh"})
+        keeping = asyncio.create_task(desk.store.remember_fleet())
+        async with asyncio.timeout(30):
+            while desk.rows(waiting) == [(0,)]:  # noqa: ASYNC110 - another session's lock
+                await asyncio.sleep(0.02)
+        assert not keeping.done()
+    await keeping
+    await engine.dispose()
+    (body,) = desk.rows("SELECT body FROM decision_inputs WHERE kind = 'fleet' ORDER BY id")[-1]
+    assert [pool["pool"] for pool in body["pools"]] == ["fresh"]
