@@ -40,30 +40,38 @@ EARLY_FOLDERS = (
     *(f"tests/integration/{name}" for name in ("agent", "common", "ctl", "engine_sim", "examples")),
 )
 """What needs nothing that takes long to install, and about as long as that takes."""
-MODEL_FOLDERS = ("tests/integration/real_engine", "tests/integration/shadow")
-"""What computes on all cores."""
+ENGINE_FOLDERS = ("tests/integration/real_engine", "tests/integration/shadow")
+"""What asks one real engine or one model at a time, which computes on one core."""
+FLEET_FILE = "test_real_engine.py"
+"""What runs a fleet of real engines, which computes on all cores."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `./mesh test` run the tests in parts, the first while the engine is installed."""
-    parser.addoption("--part", choices=("early", "stacks", "real"), help="a part of all tests")
+    choices = ("early", "stacks", "engines", "fleet")
+    parser.addoption("--part", choices=choices, help="a part of all tests")
 
 
-def part_of(item: pytest.Item) -> str:
-    """Return the part that a test belongs to."""
-    folder = item.path.relative_to(item.config.rootpath).as_posix()
-    if folder.startswith(MODEL_FOLDERS) or item.get_closest_marker("real_engine"):
-        return "real"
-    return "early" if folder.startswith(EARLY_FOLDERS) else "stacks"
+def part_of(file: str) -> str:
+    """Return the part that a test file of the repository belongs to."""
+    if file.startswith(ENGINE_FOLDERS):
+        return "engines"
+    if file.endswith(FLEET_FILE):
+        return "fleet"
+    return "early" if file.startswith(EARLY_FOLDERS) else "stacks"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the other parts, and skip the real engine's tests where there is none."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files of other parts unread: all of them take half a minute to read."""
     part = config.getoption("part")
-    if part is not None:
-        left_out = [item for item in items if part_of(item) != part]
-        items[:] = [item for item in items if part_of(item) == part]
-        config.hook.pytest_deselected(items=left_out)
+    if part is None or collection_path.suffix != ".py":
+        return None
+    file = collection_path.relative_to(config.rootpath).as_posix()
+    return True if part_of(file) != part else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the real engine's tests where there is none."""
     reason = os.environ.get(REAL_ENGINE_VARIABLE)
     for item in items if reason else ():
         if item.get_closest_marker("real_engine"):

@@ -33,7 +33,7 @@ REAL_LOOP_DEADLINE_S = 400.0
 """A whole loop; on a CPU without AVX-512 the probes alone take a minute."""
 VARYING = re.compile(rb'"id":"[^"]*"|"created":\d+')
 SHAPES: list[dict[str, object]] = [
-    {"max_tokens": 12},
+    {"max_tokens": 8},
     {"max_tokens": 12, "stream": True},
     {"max_tokens": 8, "stream": True, "stream_options": {"include_usage": True}},
     {"max_tokens": 8, "stop": [".", "。"]},
@@ -81,13 +81,18 @@ async def answer(session: aiohttp.ClientSession, base_url: str, body: dict[str, 
 
 
 async def compare(fleet: Fleet, prompts: list[str], turns: range) -> list[int]:
-    """Ask an engine directly, then through the agent; return the turns that differ."""
-    direct = []
+    """Ask the engines directly, then through the agent; return the turns that differ."""
+    engines = fleet.plan.engines
+    direct: dict[int, bytes] = {}
     different = []
     async with aiohttp.ClientSession() as session:
-        for turn, prompt in enumerate(prompts):
-            body = body_of(prompt, turn)
-            direct.append(await answer(session, fleet.plan.engines[0].base_url, body))
+
+        async def ask_directly(number: int) -> None:
+            for turn in range(number, len(prompts), len(engines)):
+                body = body_of(prompts[turn], turn)
+                direct[turn] = await answer(session, engines[number].base_url, body)
+
+        await asyncio.gather(*map(ask_directly, range(len(engines))))
 
         async def client(own: range) -> None:
             for turn in own:

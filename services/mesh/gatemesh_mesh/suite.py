@@ -46,11 +46,12 @@ SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples
 FAST_FOLDERS = ("tests/unit", "tests/contract")
 PYTEST = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
 FILES_AT_ONCE = ("--numprocesses=2", "--dist=loadfile")
-"""Many tests mostly wait; each of the two workers has a broker and database of its own."""
+"""Each of the two workers has a broker, a database and a real engine of its own."""
 PARTS = (
     (*PYTEST, "--part=early", *FILES_AT_ONCE),
     (*PYTEST, "--part=stacks", *FILES_AT_ONCE),
-    (*PYTEST, "--part=real"),
+    (*PYTEST, "--part=engines", *FILES_AT_ONCE),
+    (*PYTEST, "--part=fleet"),
 )
 """All tests, in runs one after the other; tests/conftest.py says which are in which."""
 

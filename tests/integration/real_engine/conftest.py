@@ -1,4 +1,4 @@
-"""Two real engines for the tests that need them; skipped with a reason where there are none."""
+"""A real engine per worker, and a second one; skipped with a reason where there are none."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,39 +147,53 @@ def layout() -> EngineLayout:
 
 
 @pytest.fixture(scope="session")
-def engines(
-    layout: EngineLayout, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[RunningEngine]]:
-    """Two real engines, each on its own core, with drills and figures switched on."""
-    folder = tmp_path_factory.mktemp("real-engine")
-    with ExitStack() as stack:
-        started = []
-        for number, core in enumerate(pick_cores(usable_cores(), 2)):
-            options = EngineOptions(
-                port=free_port(),
-                cpu_core=core,
-                chaos_file=folder / f"drill-{number}.json",
-                plugin_file=folder / f"figures-{number}.jsonl",
-            )
-            engine = RunningEngine(layout, options, folder / f"engine-{number}.log")
-            engine.start()
-            stack.callback(engine.kill)
-            started.append(engine)
-        for engine in started:
-            engine.await_ready()
+def core() -> int:
+    """The core of this worker's engines: two on one core starve each other."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    return pick_cores(usable_cores(), int(worker.removeprefix("gw")) + 1)[-1]
+
+
+@pytest.fixture(scope="session")
+def engine(
+    layout: EngineLayout, core: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningEngine]:
+    """One real engine, with drills and figures switched on."""
+    with running_engine(layout, core, tmp_path_factory.mktemp("first")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def second_engine(
+    layout: EngineLayout, core: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningEngine]:
+    """Another one like it, on another core where there is one."""
+    other = next((each for each in usable_cores() if each != core), core)
+    with running_engine(layout, other, tmp_path_factory.mktemp("second")) as started:
         yield started
 
 
 @pytest.fixture
-def engine(engines: list[RunningEngine]) -> RunningEngine:
-    """One of the two engines."""
-    return engines[0]
+def engine_port(engine: RunningEngine) -> int:
+    """Where the engine listens."""
+    return engine.options.port
 
 
-@pytest.fixture
-def engine_port(engines: list[RunningEngine]) -> int:
-    """Where one of the two engines listens."""
-    return engines[0].options.port
+@contextmanager
+def running_engine(layout: EngineLayout, core: int, folder: Path) -> Iterator[RunningEngine]:
+    """Run an engine with drills and figures while the block runs."""
+    options = EngineOptions(
+        port=free_port(),
+        cpu_core=core,
+        chaos_file=folder / "drill.json",
+        plugin_file=folder / "figures.jsonl",
+    )
+    started = RunningEngine(layout, options, folder / "engine.log")
+    started.start()
+    try:
+        started.await_ready()
+        yield started
+    finally:
+        started.kill()
 
 
 def free_port() -> int:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,27 +21,6 @@ CHAT_SHAPES: dict[str, dict[str, Any]] = {
     "interval": {"stream_interval": 4},
     "logprobs-false": {"logprobs": False},
 }
-
-
-def test_two_engines_answer_both_languages_at_once(engines: list[Any]) -> None:
-    """The demo's traffic: streamed and whole, English and Chinese, to both engines at once."""
-    calls = [
-        (engine, prompt, stream)
-        for engine in engines
-        for prompt in (SEA, SPRING)
-        for stream in (False, True)
-    ]
-    with ThreadPoolExecutor(len(calls)) as pool:
-        answers = list(pool.map(lambda call: call[0].chat(call[1], stream=call[2]), calls))
-    assert [answer.status for answer in answers] == [200] * len(calls)
-    for answer, (_, _, stream) in zip(answers, calls, strict=True):
-        assert text_of(answer, stream=stream).strip()
-
-
-def test_replicas_agree_when_asked_alike(engines: list[Any]) -> None:
-    """The same greedy request, alone on each engine, gives the same bytes."""
-    first, second = (engine.chat(SEA) for engine in engines)
-    assert steady(first.body) == steady(second.body)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

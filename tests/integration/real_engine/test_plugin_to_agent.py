@@ -9,7 +9,6 @@ from tests.integration.agent.parts import chat, serving, settings_for, until
 from tests.integration.real_engine.conftest import MODEL, RunningEngine, free_port
 
 from gatemesh_common.messages import CheckLevel, Reason
-from gatemesh_mesh.engine_machine import pick_cores, usable_cores
 from gatemesh_mesh.real_engine import EngineLayout, EngineOptions
 from gatemesh_mesh.stack import REPOSITORY
 
@@ -20,7 +19,7 @@ VOCABULARY = 49_152
 
 @pytest.fixture(scope="module")
 def damaged(
-    layout: EngineLayout, tmp_path_factory: pytest.TempPathFactory
+    layout: EngineLayout, core: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningEngine]:
     """An engine that serves a model with one NaN, with its plugin's socket beside it."""
     folder = tmp_path_factory.mktemp("damaged")
@@ -30,7 +29,6 @@ def damaged(
     program = (str(layout.python), str(REPOSITORY / "benchmarks" / "damage.py"))
     flags = ("--model", str(layout.model), "--kind", "nan_element", "--target", str(spoiled.model))
     subprocess.run((*program, *flags), check=True, capture_output=True, timeout=120)
-    core = pick_cores(usable_cores(), 1)[0]
     options = EngineOptions(free_port(), core, plugin_socket=folder / "figures.sock")
     engine = RunningEngine(spoiled, options, folder / "engine.log")
     engine.start()

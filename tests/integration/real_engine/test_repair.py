@@ -18,7 +18,6 @@ from gatemesh_executor.jobs import Job, Tools
 from gatemesh_executor.playbooks import run_playbook
 from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.weights.checksums import Checksums
-from gatemesh_mesh.engine_machine import pick_cores, usable_cores
 from gatemesh_mesh.real_engine import EngineLayout, EngineOptions
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
@@ -39,11 +38,10 @@ class Told:
 
 @pytest.fixture
 def engine(
-    layout: EngineLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layout: EngineLayout, core: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[RunningEngine]:
     """Give a real engine whose developer mode is on."""
     monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
-    [core, *_] = pick_cores(usable_cores(), 1)
     options = EngineOptions(port=free_port(), cpu_core=core)
     found = RunningEngine(layout, options, tmp_path / "engine.log")
     found.start()

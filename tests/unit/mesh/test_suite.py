@@ -1,12 +1,14 @@
 """`./mesh test` runs every check, passes arguments on and keeps the exit code honest."""
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.conftest import part_of
 
 from gatemesh_mesh.suite import (
     PARTS,
@@ -121,17 +123,22 @@ def test_the_second_part_waits_for_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_every_test_is_in_one_part(pytestconfig: pytest.Config) -> None:
-    """What needs the real engine is in the last one."""
-    folders = ("tests/contract/engine", "tests/acceptance", "tests/integration/real_engine")
-    found = []
-    for command in PARTS:
-        argv = (*command, "--collect-only", "-q", "-p", "no:cacheprovider", *folders)
-        root = pytestconfig.rootpath
+    """What needs the real engine is not in the first ones."""
+    root = pytestconfig.rootpath
+    inside = [
+        "tests/unit/mesh/test_suite.py",
+        "tests/integration/mesh/test_up.py",
+        "tests/integration/real_engine/test_drills.py",
+        "tests/acceptance/test_real_engine.py",
+    ]
+    for command, file in zip(PARTS, inside, strict=True):
+        argv = (*command, "--collect-only", "-q", "-p", "no:cacheprovider", *inside)
         result = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
-        found.append({line for line in result.stdout.splitlines() if line.startswith(folders)})
-    early, stacks, real = found
-    assert all(found)
-    assert early.isdisjoint(stacks | real)
-    assert stacks.isdisjoint(real)
-    assert all("real_engine" in name for name in real)
-    assert not any("real_engine" in name for name in early | stacks)
+        found = {line.split("::")[0] for line in result.stdout.splitlines() if "::" in line}
+        assert found == {file}
+    marked = [
+        path.relative_to(root).as_posix()
+        for path in (root / "tests").rglob("test_*.py")
+        if re.search(r"^pytestmark = .*real_engine", path.read_text(), re.MULTILINE)
+    ]
+    assert {part_of(file) for file in marked} == {"engines", "fleet"}
