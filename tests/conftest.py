@@ -45,6 +45,19 @@ ENGINE_FOLDERS = ("tests/integration/real_engine", "tests/integration/shadow")
 FLEET_FILE = "test_real_engine.py"
 """What runs a fleet of real engines, which computes on all cores."""
 
+SLOW_FILES = (
+    "tests/integration/ctl/test_ctl.py",
+    "tests/integration/agent/test_program.py",
+    "tests/acceptance/test_clean.py",
+    "tests/faults/test_scenarios.py",
+    "tests/acceptance/test_kills.py",
+    "tests/integration/executor/test_executor.py",
+    "tests/integration/mesh/test_up.py",
+    "tests/integration/real_engine/test_answers.py",
+    "tests/integration/real_engine/test_pairs.py",
+)
+"""What takes minutes begins first, so that no worker waits for it alone at the end."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `./mesh test` run the tests in parts, the first while the engine is installed."""
@@ -70,8 +83,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if part_of(file) != part else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the real engine's tests where there is none."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the slow files, and skip the real engine's tests where there is none."""
+    if config.getoption("part") is not None:
+        slow = [config.rootpath / file for file in SLOW_FILES]
+        items.sort(key=lambda item: slow.index(item.path) if item.path in slow else len(slow))
     reason = os.environ.get(REAL_ENGINE_VARIABLE)
     for item in items if reason else ():
         if item.get_closest_marker("real_engine"):

@@ -45,7 +45,7 @@ SLOWEST_SHOWN = 25
 SOURCE_FOLDERS = ("libs", "services", "deploy", "tests", "benchmarks", "examples", "migrations")
 FAST_FOLDERS = ("tests/unit", "tests/contract")
 PYTEST = (sys.executable, "-m", "pytest", f"--durations={SLOWEST_SHOWN}")
-FILES_AT_ONCE = ("--numprocesses=2", "--dist=loadfile")
+FILES_AT_ONCE = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
 """Each of the two workers has a broker, a database and a real engine of its own."""
 PARTS = (
     (*PYTEST, "--part=early", *FILES_AT_ONCE),

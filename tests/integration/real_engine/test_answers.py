@@ -5,11 +5,13 @@ import re
 from typing import Any
 
 import pytest
+from tests.alike import alike
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 SEA = "Write one sentence about the sea."
 SPRING = "请写一句关于春天的话。"
+FLOWER = "Repeat exactly: 😀🌸"
 CHANGING = re.compile(rb'"id":"(chatcmpl|cmpl)-[^"]*"|"created":\d+')
 
 CHAT_SHAPES: dict[str, dict[str, Any]] = {
@@ -32,27 +34,27 @@ def test_asking_chat_for_logprobs_changes_nothing_else(
     body = {"stream": stream, **CHAT_SHAPES[shape]}
     if not stream:
         body.pop("stream_options", None)
-    plain = engine.chat(SEA, **body)
-    asked = engine.chat(SEA, **{**body, "logprobs": True, "top_logprobs": 20})
-    assert without_logprobs(asked.body) == steady(plain.body)
+    more = {**body, "logprobs": True, "top_logprobs": 20}
+    plain, asked = alike(lambda: both(engine.chat(SEA, **body), engine.chat(SEA, **more)))
+    assert asked == plain
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_multi_byte_characters_keep_their_chunks(engine: Any, *, stream: bool) -> None:
     """A character spread over several tokens arrives in the same events with logprobs."""
     body = {"stream": stream, "max_tokens": 12}
-    plain = engine.chat("Repeat exactly: 😀🌸", **body)
-    asked = engine.chat("Repeat exactly: 😀🌸", **body, logprobs=True, top_logprobs=20)
-    assert without_logprobs(asked.body) == steady(plain.body)
+    more = {**body, "logprobs": True, "top_logprobs": 20}
+    plain, asked = alike(lambda: both(engine.chat(FLOWER, **body), engine.chat(FLOWER, **more)))
+    assert asked == plain
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_asking_completions_for_logprobs_changes_nothing_else(engine: Any, *, stream: bool) -> None:
     """The same for the older endpoint."""
     body = {"model": "smollm2-135m", "prompt": "The sea is", "temperature": 0, "stream": stream}
-    plain = engine.post("/v1/completions", body)
-    asked = engine.post("/v1/completions", {**body, "logprobs": 20})
-    assert without_logprobs(asked.body) == steady(plain.body)
+    path, more = "/v1/completions", {**body, "logprobs": 20}
+    plain, asked = alike(lambda: both(engine.post(path, body), engine.post(path, more)))
+    assert asked == plain
 
 
 def text_of(answer: Any, *, stream: bool) -> str:
@@ -61,6 +63,11 @@ def text_of(answer: Any, *, stream: bool) -> str:
         return str(answer.json()["choices"][0]["message"]["content"])
     choices = [choice for event in answer.events() for choice in event["choices"]]
     return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
+def both(plain: Any, asked: Any) -> tuple[bytes, bytes]:
+    """What must be the same of an answer and of one with log-probabilities."""
+    return steady(plain.body), without_logprobs(asked.body)
 
 
 def steady(body: bytes) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.alike import alike_later
 from tests.integration.agent.parts import serving, settings_for
 
 from gatemesh_common.messages import CheckLevel, TelemetryWindow
@@ -70,8 +71,12 @@ async def test_same_bytes_as_direct(
     address = f"http://127.0.0.1:{engine.options.port}"
     asked = body | {"stream": stream}
     async with serving(settings_for(tmp_path, {"engine-0": address})) as setup:
-        direct = await ask(address, path, asked)
-        assert await ask(setup.url, path, asked) == direct
+
+        async def both() -> tuple[tuple[int, bytes], tuple[int, bytes]]:
+            return await ask(address, path, asked), await ask(setup.url, path, asked)
+
+        direct, through = await alike_later(both)
+        assert through == direct
         setup.agent.roll_telemetry()
         windows = setup.spooled(TelemetryWindow)
     if direct[0] == 200:
