@@ -42,7 +42,7 @@ EARLY_FOLDERS = (
 """What needs nothing that takes long to install, and about as long as that takes."""
 ENGINE_FOLDERS = ("tests/integration/real_engine", "tests/integration/shadow")
 """What asks one real engine or one model at a time, which computes on one core."""
-FLEET_FILE = "test_real_engine.py"
+FLEET_FILE = "tests/acceptance/test_real_engine.py"
 """What runs a fleet of real engines, which computes on all cores."""
 
 SLOW_FILES = (
@@ -69,7 +69,7 @@ def part_of(file: str) -> str:
     """Return the part that a test file of the repository belongs to."""
     if file.startswith(ENGINE_FOLDERS):
         return "engines"
-    if file.endswith(FLEET_FILE):
+    if file == FLEET_FILE:
         return "fleet"
     return "early" if file.startswith(EARLY_FOLDERS) else "stacks"
 

@@ -33,10 +33,10 @@ REAL_LOOP_DEADLINE_S = 400.0
 """A whole loop; on a CPU without AVX-512 the probes alone take a minute."""
 VARYING = re.compile(rb'"id":"[^"]*"|"created":\d+')
 SHAPES: list[dict[str, object]] = [
-    {"max_tokens": 8},
-    {"max_tokens": 12, "stream": True},
-    {"max_tokens": 8, "stream": True, "stream_options": {"include_usage": True}},
-    {"max_tokens": 8, "stop": [".", "。"]},
+    {"max_tokens": 6},
+    {"max_tokens": 8, "stream": True},
+    {"max_tokens": 6, "stream": True, "stream_options": {"include_usage": True}},
+    {"max_tokens": 6, "stop": [".", "。"]},
 ]
 
 

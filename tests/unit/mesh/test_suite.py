@@ -125,7 +125,7 @@ def test_the_second_part_waits_for_what_it_needs(tmp_path: Path) -> None:
 def test_every_test_is_in_one_part(pytestconfig: pytest.Config) -> None:
     """What needs the real engine is not in the first ones."""
     root = pytestconfig.rootpath
-    folders = ("unit/ctl", "integration/examples", "integration/real_engine", "acceptance")
+    folders = ("unit/ctl", "integration/mesh", "integration/real_engine", "acceptance")
     seen = []
     for command in PARTS:
         argv = (*command, "--collect-only", "-q", "-p", "no:cacheprovider")
