@@ -165,6 +165,11 @@ def attach(connection: Connection, table: Divided, old: str) -> None:
     ahead = f"FROM {old} WHERE {table.moment} >= '{end}'"
     run(connection, f"INSERT INTO {name} OVERRIDING SYSTEM VALUE SELECT * {ahead}")
     run(connection, f"DELETE {ahead}")
+    if table.divided_key:
+        # A part may have no other key than the whole has.
+        [key] = connection.execute(text(OF_KEY), {"name": old}).scalars()
+        run(connection, f"ALTER TABLE {old} DROP CONSTRAINT {key}")
+        run(connection, f"ALTER TABLE {old} ADD PRIMARY KEY ({table.divided_key})")
     run(
         connection,
         f"ALTER TABLE {name} ATTACH PARTITION {old} FOR VALUES FROM (MINVALUE) TO ('{end}')",

@@ -45,6 +45,18 @@ def parts(desk: Desk) -> list[str]:
     return [name for (name,) in desk.rows(PARTS) if name != "verdicts_other"]
 
 
+def window_of(desk: Desk) -> TelemetryWindow:
+    """Return telemetry of this moment."""
+    return TelemetryWindow(
+        timestamp=desk.clock(),
+        agent_id="a",
+        instance_id="engine-0",
+        incarnation=1,
+        window_start=desk.clock(),
+        window_end=desk.clock(),
+    )
+
+
 def downgrade(url: str, revision: str) -> None:
     """Take migrations back."""
     engine = create_engine(url)
@@ -61,6 +73,7 @@ async def test_a_table_in_use_is_divided_where_it_stands(desk: Desk) -> None:
     desk.clock.now = datetime.now(UTC)
     await desk.bring_up("engine-0", "engine-1")
     await desk.judge("engine-0", 3)
+    await desk.store.apply_records("telemetry", [window_of(desk)])
     downgrade(desk.url, BEFORE)
     ahead = "UPDATE verdicts SET received_at = now() + interval '3 days' WHERE request_id = 'r3'"
     desk.execute(ahead)
@@ -76,6 +89,9 @@ async def test_a_table_in_use_is_divided_where_it_stands(desk: Desk) -> None:
         "WHERE request_id = 'r3'"
     )
     await desk.judge("engine-0", 2)
+    await desk.store.apply_records("telemetry", [window_of(desk)])
+    windows = "SELECT tableoid::regclass::text, count(*) FROM telemetry_windows GROUP BY 1"
+    assert desk.rows(windows) == [("telemetry_windows_before", 2)]
     rows = desk.rows("SELECT id, request_id FROM verdicts_v1 ORDER BY id")
     assert rows[: len(old)] == old
     numbers = [number for number, _ in rows]
@@ -153,14 +169,7 @@ async def test_a_message_of_yesterday_is_seen_once(desk: Desk, days: DayStore) -
     desk.clock.now += 2 * DAY
     await days.prepare()
     [first] = await desk.judge("engine-0", 1)
-    window = TelemetryWindow(
-        timestamp=desk.clock(),
-        agent_id="a",
-        instance_id="engine-0",
-        incarnation=1,
-        window_start=desk.clock(),
-        window_end=desk.clock(),
-    )
+    window = window_of(desk)
     await desk.store.apply_records("telemetry", [window])
     desk.clock.now += DAY
     await desk.store.apply_verdicts("verdicts", [first])
