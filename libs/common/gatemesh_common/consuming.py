@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER)
 """Beginnings of the headers that a dead letter keeps: published again, it is proven and placed."""
+STOP_GRACE_S = 15.0
 LONGEST_RETRY_DELAY_S = 5.0
 LONGEST_DECLARING_S = 10.0
 LONGEST_ASKING_S = 5.0
@@ -38,15 +39,23 @@ BROKER_FAULTS = (
 
 
 def consumer_broker(
-    amqp_url: str, app_id: str, publisher: Publisher, prefetch: int = 100
+    amqp_url: str,
+    app_id: str,
+    publisher: Publisher,
+    prefetch: int = 100,
+    grace_s: float = STOP_GRACE_S,
 ) -> RabbitBroker:
-    """Return a broker for subscribers only; poison goes to the dead letters, with a reason."""
+    """Return a broker for subscribers only; poison goes to the dead letters, with a reason.
+
+    Messages that are not handled within `grace_s` of its end go back to their queue.
+    """
     return RabbitBroker(
         amqp_url,
         app_id=app_id,
         default_channel=Channel(prefetch_count=prefetch, on_return_raises=True),
         middlewares=[dead_letter_middleware(publisher)],
         reconnect_interval=1.0,
+        graceful_timeout=grace_s,
         logger=None,
     )
 

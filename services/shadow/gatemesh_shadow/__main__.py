@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 APP_ID = "shadow"
 SAVE_EVERY_S = 30.0
 ROUTING_SILENCE_S = 30.0
+STOP_GRACE_S = 2.0
+"""Judges that are away may be so for long, as when a whole stack is ended."""
 """The manager repeats its tables every 2 s; after so long a silence they may be wrong."""
 
 
@@ -170,7 +172,9 @@ async def consume(
         fleet.hear(table.model_copy(update={"timestamp": stamped}), time.monotonic())
 
     async def start() -> RabbitBroker:
-        broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
+        broker = consumer_broker(
+            settings.amqp_url, APP_ID, publisher, settings.prefetch, STOP_GRACE_S
+        )
         broker.include_router(routing_router(hear, uuid4().hex[:8]))
         broker.include_router(sample_router(judge.judge))
         await broker.start()

@@ -1,6 +1,7 @@
 """The shadow as a process between a real broker and simulated engines."""
 
 import json
+import signal
 
 import aio_pika
 import aiohttp
@@ -8,6 +9,7 @@ import pytest
 from tests.integration.shadow.conftest import CHAT, Start, World, now
 
 from gatemesh_common.broker import DEAD_LETTERS, SAMPLES
+from gatemesh_common.consuming import STOP_GRACE_S
 from gatemesh_common.messages import SHADOW, CheckLevel, Decoding, InstanceState, Outcome, Reason
 
 pytestmark = pytest.mark.integration
@@ -144,6 +146,24 @@ async def test_poison_goes_to_the_dead_letters(world: World, start_shadow: Start
     assert "instance_id" in str(message.headers["x-gatemesh-reason"])
     assert message.body == b"", "a sample carries prompt and answer"
     await message.ack()
+
+
+async def test_a_sample_without_a_judge_goes_back_at_the_end(
+    world: World, start_shadow: Start
+) -> None:
+    """As when a whole stack is ended: the shadow does not wait for engines that are gone."""
+    shadow = start_shadow()
+    sample = await world.ask("engine-1", QUESTIONS[0])
+    world.engines.urls["engine-0"] = "http://127.0.0.1:1"
+    await world.route("engine-0", "engine-1")
+    await shadow.ready()
+    await world.send(sample)
+    await shadow.until_page("/metrics", lambda _, text: "replica_faults_total{" in text)
+    shadow.process.send_signal(signal.SIGTERM)
+    assert shadow.process.wait(STOP_GRACE_S) == 0
+    channel = await world.publisher.channel()
+    left = await channel.declare_queue(SAMPLES.name, passive=True)
+    assert left.declaration_result.message_count == 1
 
 
 async def test_calibration_survives_a_restart(world: World, start_shadow: Start) -> None:
