@@ -54,6 +54,7 @@ class FleetMachine(RuleBasedStateMachine):
     @initialize(size=st.integers(1, 5), rules=WHICH_RULES)
     def begin(self, size: int, rules: int) -> None:
         """Bring a pool into rotation."""
+        self.hours_back = 0
         self.world = WatchedWorld([f"engine-{number}" for number in range(size)], RULES[rules])
         self.world.start_up()
 
@@ -157,6 +158,7 @@ class FleetMachine(RuleBasedStateMachine):
     @rule(hours=st.sampled_from([-1, 1]))
     def set_clock(self, hours: int) -> None:
         """The manager's clock is set back or forward."""
+        self.hours_back += max(0, -hours)
         self.world.set_clock(hours)
 
     @rule()
@@ -185,9 +187,9 @@ class FleetMachine(RuleBasedStateMachine):
         self.world.check()
 
     def teardown(self) -> None:
-        """With everybody at work, every incident ends."""
+        """With everybody at work every incident ends; what clocks were set back is waited out."""
         self.world.fleet.pause(self.asked(action="resume"))
-        self.world.settle(SETTLING_S, backlog="skip")
+        self.world.settle(SETTLING_S + self.hours_back * 3600, backlog="skip")
         assert self.world.open_incidents() == []
         assert set(self.world.states().values()) <= AT_REST
 
