@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gatemesh_common.messages import Action, InstanceState, ReportOutcome
+from gatemesh_common.messages import Action, InstanceState, ProbeTicket, ReportOutcome
 from gatemesh_health_manager.on_report import on_overdue_command, on_report
-from gatemesh_health_manager.record import Decision, Incident, InstanceRecord, ProbeTicket
+from gatemesh_health_manager.record import Decision, Incident, InstanceRecord
 
 from .samples import NOW, at, case, flying, incident, record, report, ticket
 
