@@ -14,7 +14,7 @@ from tests.faults.scenario import Play
 
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import ActionRequest, CheckLevel, Verdict
-from gatemesh_mesh.plan import service_environment
+from gatemesh_mesh.plan import Engine, service_environment
 from gatemesh_mesh.stack import answers_ok
 
 VICTIM = "engine-2"
@@ -130,6 +130,11 @@ async def use_instances(it: Play, instances: str) -> None:
     await asyncio.to_thread(supervision.start_program, "executor")
     url = it.site.plan.readiness_url("executor")
     await it.reach(lambda: answers_ok(url), "the executor works")
+
+
+def engine_of(it: Play, instance: str) -> Engine:
+    """Return an engine of the stack."""
+    return next(one for one in it.site.plan.engines if one.instance_id == instance)
 
 
 async def has_killed_itself(process: "subprocess.Popen[bytes]") -> None:

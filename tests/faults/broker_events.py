@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+from collections.abc import Sequence
 
 from aio_pika.abc import AbstractQueue
 from tests.faults.scenario import Play
@@ -12,10 +13,12 @@ from gatemesh_common.publisher import Publisher
 from gatemesh_mesh import rabbit
 
 BLACK_HOLE_S = 30.0
-ALARM_S = 60.0
+MEMORY_ALARM_S = 60.0
+DISK_ALARM_S = 10.0
 CUTS = 5
 BLOCKED_EVENTS = 5
-WATERMARK = "set_vm_memory_high_watermark"
+MEMORY = ("set_vm_memory_high_watermark", "absolute")
+DISK = ("set_disk_free_limit",)
 
 
 async def kill_broker(it: Play) -> None:
@@ -52,13 +55,27 @@ async def swallow_everything(it: Play) -> None:
     await it.is_cured()
 
 
-async def raise_alarm(it: Play) -> None:
-    """The broker is short of memory and takes nothing from publishers for a minute."""
-    await asyncio.to_thread(control_broker, it, WATERMARK, "absolute", "1MB")
-    confirmed = len(it.ledger.confirmed)
-    await asyncio.sleep(ALARM_S)
-    assert len(it.ledger.confirmed) <= confirmed + BLOCKED_EVENTS
-    await asyncio.to_thread(control_broker, it, WATERMARK, "absolute", "512MB")
+async def raise_memory_alarm(it: Play) -> None:
+    """The broker is short of memory for a minute."""
+    await raise_alarm(it, (*MEMORY, "1MB"), (*MEMORY, "512MB"), MEMORY_ALARM_S)
+
+
+async def raise_disk_alarm(it: Play) -> None:
+    """The broker is short of disk for a moment."""
+    await raise_alarm(it, (*DISK, "1000000GB"), (*DISK, "50MB"), DISK_ALARM_S)
+
+
+async def raise_alarm(
+    it: Play, alarm: Sequence[str], all_is_well: Sequence[str], seconds: float
+) -> None:
+    """The broker takes nothing from publishers for a while."""
+    await asyncio.to_thread(control_broker, it, *alarm)
+    try:
+        confirmed = len(it.ledger.confirmed)
+        await asyncio.sleep(seconds)
+        assert len(it.ledger.confirmed) <= confirmed + BLOCKED_EVENTS
+    finally:
+        await asyncio.to_thread(control_broker, it, *all_is_well)
     await it.is_cured()
 
 

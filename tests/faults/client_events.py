@@ -1,6 +1,7 @@
 """What clients, and the shadow beside them, may do to everybody else."""
 
 import asyncio
+import os
 import signal
 from typing import Any
 
@@ -15,6 +16,8 @@ FLOOD = 120
 CROWD = 12
 HELD_S = 5.0
 STOPPED_S = 15.0
+SLOW_STEPS = 20
+SLOW_STEP_S = 0.5
 
 
 async def kill_agent(it: Play) -> None:
@@ -76,6 +79,20 @@ async def stop_shadow(it: Play) -> None:
     kill(it, SHADOW, signal.SIGCONT)
     await it.flows()
     kill(it, SHADOW)
+    await it.is_cured()
+
+
+async def slow_shadow(it: Play) -> None:
+    """The shadow, and the models in it, get a tenth of the time that they need."""
+    pid = it.site.fleet.pid_of(SHADOW)
+    try:
+        for _ in range(SLOW_STEPS):
+            os.kill(pid, signal.SIGSTOP)
+            await asyncio.sleep(SLOW_STEP_S * 0.9)
+            os.kill(pid, signal.SIGCONT)
+            await asyncio.sleep(SLOW_STEP_S * 0.1)
+    finally:
+        os.kill(pid, signal.SIGCONT)
     await it.is_cured()
 
 

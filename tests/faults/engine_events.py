@@ -1,6 +1,6 @@
 """What may be odd about an engine."""
 
-from tests.faults.acting import VICTIM, use_instances
+from tests.faults.acting import VICTIM, engine_of, is_repaired, use_instances
 from tests.faults.odd_engine import before
 from tests.faults.scenario import Play
 
@@ -9,7 +9,7 @@ ODD_ANSWERS = 60
 
 async def tell_odd_logprobs(it: Play) -> None:
     """An engine tells no logprobs, -9999, or fewer than it was asked for."""
-    [engine] = [one for one in it.site.plan.engines if one.instance_id == VICTIM]
+    engine = engine_of(it, VICTIM)
     listed = it.site.plan.instances_file.read_text()
     async with before(engine.base_url) as (odd, address):
         await use_instances(it, listed.replace(engine.base_url, address))
@@ -18,6 +18,12 @@ async def tell_odd_logprobs(it: Play) -> None:
         await use_instances(it, listed)
         await it.reach(lambda: address_of(it) == engine.base_url, "the engine is known again")
         await it.flows()
+
+
+async def tell_nan(it: Play) -> None:
+    """One life of an engine computes no numbers any more."""
+    it.site.spoil(VICTIM, "nan")
+    await is_repaired(it)
 
 
 def address_of(it: Play) -> str:

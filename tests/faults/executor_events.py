@@ -16,6 +16,7 @@ from tests.faults.acting import (
     absent,
     accuse,
     ask_for,
+    engine_of,
     has_killed_itself,
     is_repaired,
     running,
@@ -127,7 +128,7 @@ def with_headers(command: ReadmitInstance, headers: HeadersType) -> aio_pika.Mes
 async def ignore_sigterm(it: Play) -> None:
     """An engine does not leave when it is asked to, and is killed after the grace."""
     supervision = it.site.fleet.stack.supervision
-    [engine] = [one for one in it.site.plan.engines if one.instance_id == VICTIM]
+    engine = engine_of(it, VICTIM)
     deaf = replace(engine.program, argv=(*engine.program.argv, "--ignore-sigterm"))
     await asyncio.to_thread(supervision.add, [deaf])
     await is_repaired(it)

@@ -1,10 +1,11 @@
 """What may happen to the health manager and its database."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from tests.faults.acting import (
@@ -29,6 +30,12 @@ WAITING = """SELECT count(*) FROM pg_stat_activity
     WHERE wait_event_type = 'Lock' AND datname = current_database()"""
 END_SESSIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+STRICTER: LiteralString = """DO $$ BEGIN EXECUTE format(
+    'ALTER DATABASE %I SET default_transaction_isolation = %L', current_database(),
+    'repeatable read'); END $$"""
+AS_BEFORE: LiteralString = """DO $$ BEGIN EXECUTE format(
+    'ALTER DATABASE %I RESET default_transaction_isolation', current_database()); END $$"""
+UNDONE = "SerializationFailure 40001"
 DATABASE_AWAY_S = 60.0
 ENDED_SESSIONS = 20
 FULL_POOL = 6
@@ -93,10 +100,8 @@ async def lose_database(it: Play) -> None:
 
 async def end_sessions(it: Play) -> None:
     """The server ends the sessions of everybody, again and again."""
-    url = plain_url(it.site.fleet.plan.addresses.database_url)
     for _ in range(ENDED_SESSIONS):
-        with psycopg.connect(url, autocommit=True) as administrator:
-            administrator.execute(END_SESSIONS)
+        administer(it, END_SESSIONS)
         await asyncio.sleep(0.1)
     await it.is_cured()
 
@@ -140,6 +145,47 @@ def cross(it: Play) -> None:
         crossing.execute("SELECT * FROM instances FOR UPDATE")
         crossing.execute("SELECT pg_sleep(0.3)")
         crossing.execute("SELECT * FROM pools FOR UPDATE")
+
+
+async def fail_serialization(it: Play) -> None:
+    """Transactions that overlap with another one are undone, as the strictest levels do."""
+    async with stricter_transactions(it):
+        async with asyncio.timeout(60):
+            while UNDONE not in log_of(it, MANAGER):
+                await asyncio.to_thread(overlap, it)
+        await it.is_cured()
+    await it.is_cured()
+
+
+@asynccontextmanager
+async def stricter_transactions(it: Play) -> AsyncIterator[None]:
+    """Have every new session see one moment only in each of its transactions."""
+    administer(it, STRICTER, END_SESSIONS)
+    try:
+        yield
+    finally:
+        administer(it, AS_BEFORE, END_SESSIONS)
+
+
+def administer(it: Play, *statements: LiteralString) -> None:
+    """Do something as the database's administrator, outside of any transaction."""
+    url = plain_url(it.site.fleet.plan.addresses.database_url)
+    with psycopg.connect(url, autocommit=True) as administrator:
+        for statement in statements:
+            administrator.execute(statement)
+
+
+def overlap(it: Play) -> None:
+    """Write what every decision locks, while decisions are being made."""
+    url = plain_url(it.site.fleet.plan.addresses.database_url)
+    with psycopg.connect(url) as writer:
+        writer.execute("UPDATE pools SET pool = pool")
+        writer.execute("SELECT pg_sleep(0.3)")
+
+
+def log_of(it: Play, service: str) -> str:
+    """Return what a service has logged since the stack was started."""
+    return (it.site.plan.folder.logs / f"{service}.log").read_text()
 
 
 def retries(it: Play) -> float:

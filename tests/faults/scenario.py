@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import pytest
 from tests.acceptance.fleet import until
 from tests.faults.ledger import Ledger
 from tests.faults.site import POLICY, Site
@@ -97,6 +98,8 @@ class Scenario:
     """The policy that is in force meanwhile."""
     dead_letters: int | None = 0
     """Messages that must end among the dead letters, None for any; they are read away."""
+    needs: pytest.MarkDecorator | None = None
+    """Skips it where a program is missing."""
 
 
 async def play(scenario: Scenario, site: Site) -> Play:

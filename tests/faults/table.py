@@ -1,14 +1,14 @@
-"""The scenarios of the fault suite, as data.
+"""The scenarios of the fault suite, as data."""
 
-Those of balancers and of Kubernetes belong here, too: an event in a module of its own, and a line.
-"""
-
+from tests.contract.executor.balancer_rigs import needs
 from tests.faults import (
+    balancer_events,
     broker_events,
     client_events,
     clock_events,
     engine_events,
     executor_events,
+    kubernetes_events,
     manager_events,
     message_events,
     weights_events,
@@ -29,6 +29,8 @@ UNHARMED = (clients_saw_nothing, agent_told_all, nobody_was_touched)
 REPAIRED = (clients_saw_nothing, agent_told_all, restarted_once(VICTIM))
 FEW_RESTARTS = POLICY.replace("restarts = 1000", f"restarts = {executor_events.RESTARTS}")
 SHORT_GRACE = POLICY + "[defaults.drain]\ngrace_s = 3\n"
+SHORT_DRAIN = SHORT_GRACE + "margin_s = 5\n"
+SHORT_COMMANDS = POLICY + "[defaults.limits]\ncommand_timeout_s = 8\n"
 
 BROKER = (
     Scenario(
@@ -53,7 +55,14 @@ BROKER = (
     Scenario(
         "broker_alarm_60_s",
         "publishers wait, 0 lost; clients see nothing; fresh events in SQL within 30 s of its end",
-        broker_events.raise_alarm,
+        broker_events.raise_memory_alarm,
+        UNHARMED,
+        in_every_run=False,
+    ),
+    Scenario(
+        "broker_alarm_of_its_disk",
+        "publishers wait, 0 lost; clients see nothing; fresh events in SQL within 30 s of its end",
+        broker_events.raise_disk_alarm,
         UNHARMED,
         in_every_run=False,
     ),
@@ -163,6 +172,13 @@ DATABASE = (
         manager_events.make_deadlocks,
         UNHARMED,
     ),
+    Scenario(
+        "database_serialization_failures",
+        "transactions that the server refuses for others' writes are repeated, 0 lost",
+        manager_events.fail_serialization,
+        UNHARMED,
+        in_every_run=False,
+    ),
 )
 EXECUTOR = (
     *(
@@ -197,6 +213,13 @@ EXECUTOR = (
         in_every_run=False,
     ),
     Scenario(
+        "logprobs_not_a_number",
+        "proof against that engine alone: one restart; clients see nothing",
+        engine_events.tell_nan,
+        REPAIRED,
+        in_every_run=False,
+    ),
+    Scenario(
         "restart_loop",
         "at most 3 restarts, then quarantined; the others serve; a release brings it back",
         executor_events.die_at_every_start,
@@ -217,6 +240,46 @@ EXECUTOR = (
         executor_events.spoil_everybody,
         (clients_saw_nothing, enough_kept_serving),
         in_every_run=False,
+    ),
+)
+PLATFORMS = (
+    Scenario(
+        "haproxy_socket_dead",
+        "the incident says that it was not drained, and why; no step claims it; then one restart",
+        balancer_events.lose_socket,
+        REPAIRED,
+        rules=SHORT_DRAIN,
+        needs=needs("haproxy"),
+    ),
+    Scenario(
+        "haproxy_socket_dead_at_a_proof",
+        "the same for an ejection",
+        balancer_events.lose_socket_at_a_proof,
+        REPAIRED,
+        rules=SHORT_COMMANDS,
+        in_every_run=False,
+        needs=needs("haproxy"),
+    ),
+    Scenario(
+        "nginx_reload_failing",
+        "nothing is stopped before it is out there; then one restart; its clients see nothing",
+        balancer_events.break_reload,
+        REPAIRED,
+        in_every_run=False,
+        needs=needs("nginx"),
+    ),
+    Scenario(
+        "kubernetes_api_errors",
+        "409, 429, 5xx, 410 and a cut: each call is repeated until it is done, one restart",
+        kubernetes_events.refuse_calls,
+        REPAIRED,
+    ),
+    Scenario(
+        "kubernetes_api_away",
+        "the incident says that it was not drained, and why; no step claims it; then one restart",
+        kubernetes_events.lose_api,
+        REPAIRED,
+        rules=SHORT_DRAIN,
     ),
 )
 CLIENTS = (
@@ -251,6 +314,13 @@ CLIENTS = (
         UNHARMED,
         in_every_run=False,
     ),
+    Scenario(
+        "shadow_ten_times_slower",
+        "clients see nothing, no engine is blamed; its samples are read when it is back",
+        client_events.slow_shadow,
+        UNHARMED,
+        in_every_run=False,
+    ),
 )
 
-SCENARIOS = (*BROKER, *MESSAGES, *MANAGER, *DATABASE, *EXECUTOR, *CLIENTS)
+SCENARIOS = (*BROKER, *MESSAGES, *MANAGER, *DATABASE, *EXECUTOR, *PLATFORMS, *CLIENTS)

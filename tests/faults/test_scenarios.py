@@ -14,13 +14,16 @@ pytestmark = [
 ]
 
 
+def marks_of(scenario: Scenario) -> list[pytest.MarkDecorator]:
+    """Return the marks of a scenario: whether it is a long one, and what it needs."""
+    long = [] if scenario.in_every_run else [pytest.mark.long_fault]
+    return [*long, *([scenario.needs] if scenario.needs else [])]
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "scenario",
-    [
-        pytest.param(one, id=one.name, marks=() if one.in_every_run else pytest.mark.long_fault)
-        for one in SCENARIOS
-    ],
+    [pytest.param(one, id=one.name, marks=marks_of(one)) for one in SCENARIOS],
 )
 async def test_scenario(
     scenario: Scenario, site: Site, record_property: Callable[[str, object], None]

@@ -1,7 +1,7 @@
 """The ordered steps that answer each command, as a table, and the loop that runs them."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -46,6 +46,8 @@ PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
 
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 2.0
+LAST_TRY = timedelta(seconds=3)
+"""So long before the expiry a step is tried last: after it the manager waits for no report."""
 LEAST_PATIENCE = timedelta(seconds=5)
 """An outage this short never fails a command, however near its expiry."""
 
@@ -74,16 +76,22 @@ async def run_playbook(tools: Tools, job: Job, journal: Journal, clock: Clock) -
 
 
 async def patiently(operation: Callable[[], Awaitable[T]], job: Job, clock: Clock, pace: Pace) -> T:
-    """Repeat while it fails for a passing reason and the command has not expired."""
+    """Repeat while it fails for a passing reason and a report still comes in time."""
     delay_s = FIRST_DELAY_S
     give_up_at = None
     while True:
         try:
             return await operation()
         except GatemeshError as error:
-            give_up_at = give_up_at or max(job.command.expires_at, clock() + LEAST_PATIENCE)
-            if not error.retryable or clock() >= give_up_at:
+            give_up_at = give_up_at or last_moment(job, clock())
+            left_s = (give_up_at - clock()).total_seconds()
+            if not error.retryable or left_s <= 0:
                 raise
             RETRIED.labels(error=type(error).__name__).inc()
-        await pace.sleep(delay_s)
+        await pace.sleep(min(delay_s, left_s))
         delay_s = min(delay_s * 2, LONGEST_DELAY_S)
+
+
+def last_moment(job: Job, now: datetime) -> datetime:
+    """Return when a step that begins to fail now is tried last."""
+    return max(job.command.expires_at - LAST_TRY, now + LEAST_PATIENCE)

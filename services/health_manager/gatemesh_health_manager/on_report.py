@@ -14,6 +14,8 @@ WAITS_FOR = {
 }
 """The commands whose reports these states wait for."""
 STARTS = frozenset[Action]().union(*WAITS_FOR.values())
+NOT_ISOLATED = {Action.DRAIN: "not drained", Action.EJECT: "not taken out"}
+"""What the incident says when requests may have gone on reaching the instance."""
 NOT_OFFERED = "wrong_action"
 """By this an executor of an earlier release says that it knows no such command."""
 
@@ -53,7 +55,9 @@ def note_life(case: Case, report: CommandReport) -> None:
 
 
 def after_command(case: Case, action: Action, *, succeeded: bool, why: str) -> None:
-    """Take the step that follows a command which ended; in any other state it changes nothing."""
+    """Take the step that follows a command which ended; in any other state it only tells."""
+    if not succeeded and action in NOT_ISOLATED:
+        tell(case, f"{NOT_ISOLATED[action]}: {why}")
     state = case.record.state
     if action is Action.DRAIN and state is InstanceState.DRAINING:
         after_drain(case, succeeded=succeeded, why=why)
@@ -67,6 +71,12 @@ def after_command(case: Case, action: Action, *, succeeded: bool, why: str) -> N
         after_ejected(case, action, succeeded=succeeded, why=why)
     elif action is Action.READMIT and case.record.serving and not succeeded:
         case.change(due_at=case.after(case.policy.limits.command_timeout_s))
+
+
+def tell(case: Case, reason: str) -> None:
+    """Let the incident that is being worked on say how it stands."""
+    if case.record.incident is not None and case.record.incident.status == "open":
+        case.set_incident("open", reason)
 
 
 def after_drain(case: Case, *, succeeded: bool, why: str) -> None:

@@ -1,6 +1,7 @@
 """Real load balancers with the example configurations, and the fake, under one handle."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -88,6 +89,9 @@ class RealRig(BalancerRig, Protocol):
 
     def listings(self) -> tuple[Listing, Listing]:
         """Return how the instances file would list the servers."""
+
+    def table(self) -> str:
+        """Return how the instances file would describe the balancer."""
 
 
 class FakeRig:
@@ -182,6 +186,10 @@ class HaproxyRig(Daemon):
             Listing(name="front", backend=first.backend, server=first.name),
             Listing(name="front", backend=second.backend, server=second.name),
         )
+
+    def table(self) -> str:
+        """Return how the instances file would describe the balancer."""
+        return f'[balancers.front]\nkind = "haproxy"\nsocket = "unix://{self.socket}"\n'
 
     async def reload(self) -> None:
         """Send SIGUSR2 to the master, and wait until another worker answers on the socket."""
@@ -279,6 +287,14 @@ class NginxRig(Daemon):
         """Return how the instances file would list the servers."""
         first, second = self.servers
         return Listing(name="edge", server=first.name), Listing(name="edge", server=second.name)
+
+    def table(self) -> str:
+        """Return how the instances file would describe the balancer."""
+        return (
+            '[balancers.edge]\nkind = "nginx"\n'
+            f'upstream_file = "{self.upstream_file}"\npid_file = "{self.pid_file}"\n'
+            f"test = {json.dumps([*self._command, '-t', '-q'])}\ndeadline_s = 30\n"
+        )
 
     async def reload(self) -> None:
         """Send SIGHUP to the master, and wait until other workers serve."""

@@ -38,6 +38,7 @@ class Proxy:
         self._target = (parts.hostname or "", parts.port or 443)
         self._scheme = parts.scheme
         self._server: asyncio.Server | None = None
+        self._away = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._pumps: set[asyncio.Task[None]] = set()
 
@@ -62,7 +63,19 @@ class Proxy:
             writer.transport.abort()
         self._writers.clear()
 
+    def go_away(self) -> None:
+        """Cut every connection, and every new one at once."""
+        self._away = True
+        self.sever()
+
+    def come_back(self) -> None:
+        """Let new connections be."""
+        self._away = False
+
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._away:
+            writer.transport.abort()
+            return
         self._writers.add(writer)
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._target)

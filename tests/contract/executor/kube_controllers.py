@@ -102,7 +102,8 @@ class Controllers:
             "observedGeneration": owner["metadata"]["generation"],
         }
         self.store.patch("statefulsets", name, {"status": status})
-        wanted = [f"{name}-{ordinal}" for ordinal in range(owner["spec"]["replicas"])]
+        first = (owner["spec"].get("ordinals") or {}).get("start", 0)
+        wanted = [f"{name}-{first + number}" for number in range(owner["spec"]["replicas"])]
         for pod in self._children("StatefulSet", name):
             if pod["metadata"]["name"] not in wanted and not is_ending(pod):
                 self.end_pod(pod, template["spec"].get("terminationGracePeriodSeconds"))

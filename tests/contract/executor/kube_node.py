@@ -67,6 +67,13 @@ class Node:
         status["containerStatuses"][0]["restartCount"] = 1
         await self._write(name, status)
 
+    async def begin(self, name: str) -> None:
+        """Start the engine of a pod."""
+
+    async def end(self, pod: Object) -> bool:
+        """End the engine of a pod; True when its grace was over first."""
+        return await self._is_outlasted(pod["metadata"]["name"], DRAIN_S[habit_of(pod)])
+
     def _notice(self, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if pod["spec"].get("nodeName") == self.name and uid not in self._cared_for:
@@ -98,6 +105,7 @@ class Node:
             waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
             await self._write(name, self._status(pod, waiting))
             return
+        await self.begin(name)
         running = {"running": {"startedAt": now()}}
         await self._write(name, self._status(pod, running, ready=True))
 
@@ -121,7 +129,7 @@ class Node:
 
     async def _bring_down(self, pod: Object) -> None:
         metadata = pod["metadata"]
-        killed = await self._is_outlasted(metadata["name"], DRAIN_S[habit_of(pod)])
+        killed = await self.end(pod)
         code = 137 if killed else 0
         ended = {"terminated": {"exitCode": code, "startedAt": now(), "finishedAt": now()}}
         await self._write(metadata["name"], self._status(pod, ended))

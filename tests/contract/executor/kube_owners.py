@@ -20,6 +20,7 @@ def owner_of(
     notes: Mapping[str, str] | None = None,
     version: str = "m@1",
     pulls: bool = False,
+    pool: str = "chat",
 ) -> dict[str, Any]:
     """Return an owner whose engines have this habit; without a node they are scheduled."""
     container = {"name": "engine", "image": f"engine:{habit}", "ports": [{"containerPort": 8000}]}
@@ -32,7 +33,7 @@ def owner_of(
     if pulls:
         pod_spec["initContainers"] = [PULLER]
     template = {
-        "metadata": {"labels": labels(name), "annotations": {MODEL_VERSION: version}},
+        "metadata": {"labels": labels(name, pool), "annotations": {MODEL_VERSION: version}},
         "spec": pod_spec,
     }
     spec: dict[str, Any] = {
@@ -44,10 +45,10 @@ def owner_of(
         spec |= {"serviceName": "engines", "podManagementPolicy": "Parallel"}
     else:
         spec["strategy"] = {"type": "Recreate"}
-    metadata = {"name": name, "labels": labels(name), "annotations": dict(notes or {})}
+    metadata = {"name": name, "labels": labels(name, pool), "annotations": dict(notes or {})}
     return {"apiVersion": "apps/v1", "kind": KIND[resource], "metadata": metadata, "spec": spec}
 
 
-def labels(name: str) -> dict[str, str]:
+def labels(name: str, pool: str) -> dict[str, str]:
     """Return the labels of an owner and its pods."""
-    return {"app": name, POOL: "chat"}
+    return {"app": name, POOL: pool}

@@ -7,7 +7,13 @@ import pytest
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import Action, DrainInstance, RestartInstance, StepName
 from gatemesh_executor.backends.base import BackendUnavailableError, StartFailedError
-from gatemesh_executor.playbooks import LEAST_PATIENCE, PLAYBOOKS, patiently, run_playbook
+from gatemesh_executor.playbooks import (
+    LAST_TRY,
+    LEAST_PATIENCE,
+    PLAYBOOKS,
+    patiently,
+    run_playbook,
+)
 
 from .conftest import START, World
 
@@ -71,12 +77,21 @@ async def test_an_outage_is_waited_out(world: World) -> None:
 
 
 async def test_an_outage_past_the_expiry_fails(world: World) -> None:
-    """The manager decides anew."""
+    """The manager decides anew, and knows why: it waits for the report until the expiry."""
     job = world.job(world.command(DrainInstance))
     world.backend.down = True
     with pytest.raises(BackendUnavailableError):
         await run_playbook(world.tools, job, Told(), world.time.clock)
-    assert 60 <= world.time.elapsed_s < 63
+    assert world.time.elapsed_s == pytest.approx(60 - LAST_TRY.total_seconds())
+
+
+async def test_a_fault_near_the_expiry_is_tried_for_a_while(world: World) -> None:
+    """Up to the least patience, and the last time at its end."""
+    job = world.job(world.command(DrainInstance, expires_at=START))
+    world.backend.down = True
+    with pytest.raises(BackendUnavailableError):
+        await run_playbook(world.tools, job, Told(), world.time.clock)
+    assert world.time.elapsed_s == pytest.approx(LEAST_PATIENCE.total_seconds())
 
 
 async def test_a_short_outage_near_the_expiry_is_forgiven(world: World) -> None:

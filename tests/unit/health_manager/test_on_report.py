@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gatemesh_common.messages import Action, InstanceState, ReportOutcome
+from gatemesh_common.messages import Action, InstanceState, ProbeTicket, ReportOutcome
 from gatemesh_health_manager.on_report import on_overdue_command, on_report
-from gatemesh_health_manager.record import Decision, InstanceRecord
+from gatemesh_health_manager.record import Decision, Incident, InstanceRecord
 
-from .samples import NOW, at, case, flying, incident, record, report
+from .samples import NOW, at, case, flying, incident, record, report, ticket
 
 S = InstanceState
 DRAINING = flying(record(S.DRAINING, incident=incident(), target_life="life-1"), Action.DRAIN)
@@ -246,6 +246,43 @@ def test_a_drain_on_request_that_failed_says_so() -> None:
     on_report(one, report(Action.DRAIN, ReportOutcome.REFUSED, reason="expired"))
     [ended] = one.decision().incidents
     assert (ended.status, ended.reason) == ("quarantined", "not stopped: expired")
+
+
+def test_the_incident_tells_of_a_drain_that_failed() -> None:
+    """Requests may have reached it until the restart: nobody reads that it was isolated."""
+    one = case(DRAINING, after_s=1)
+    why = "balancer_unavailable: front: no answer"
+    on_report(one, report(Action.DRAIN, ReportOutcome.FAILED, reason=why))
+    [changed] = one.decision().incidents
+    assert (changed.status, changed.reason) == ("open", f"not drained: {why}")
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "after"),
+    [
+        pytest.param(S.EJECTED, None, S.RESTARTING, id="nothing-to-confirm"),
+        pytest.param(S.EJECTED, ticket("confirm"), S.EJECTED, id="while-probes-are-asked"),
+        pytest.param(S.RESTARTING, None, S.RESTARTING, id="after-probes-have-confirmed"),
+    ],
+)
+def test_the_incident_tells_of_an_ejection_that_failed(
+    state: S, asked: ProbeTicket | None, after: S
+) -> None:
+    """The mending goes on all the same."""
+    about = record(state, incident=incident(), ticket=asked, target_life="life-1")
+    one = case(flying(about, Action.EJECT), after_s=1)
+    on_report(one, report(Action.EJECT, ReportOutcome.FAILED, reason="balancer_refused: front"))
+    [changed] = one.decision().incidents
+    assert (changed.status, changed.reason) == ("open", "not taken out: balancer_refused: front")
+    assert one.record.state is after
+
+
+@pytest.mark.parametrize("held", [incident(status="held"), None], ids=["held", "over"])
+def test_a_late_failure_changes_no_incident_that_nobody_works_on(held: Incident | None) -> None:
+    """It was refuted meanwhile, or waits for room."""
+    one = case(flying(record(S.SUSPECT, incident=held), Action.EJECT), after_s=1)
+    on_report(one, report(Action.EJECT, ReportOutcome.FAILED, reason="balancer_refused: front"))
+    assert one.decision().incidents == ()
 
 
 @pytest.mark.parametrize(
