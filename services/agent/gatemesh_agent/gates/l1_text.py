@@ -129,11 +129,12 @@ class TextGate:
     def _called_for(self, block: str) -> Finding | None:
         """Run the rule whose sign stands in a block."""
         window = self._window
-        if NEW_LINE in block:
+        is_quiet = window.quiet >= len(block)
+        if not is_quiet and NEW_LINE in block:
             return self._mojibake.hurried(window)
         if "\n" in block and ":" in window.last(TURN_REACH):
             return self._dialogue.scan(window)
-        if not block.isascii() and window.last(ONSET_REACH)[:CHECKPOINT].isascii():
+        if not is_quiet and not block.isascii() and window.last(ONSET_REACH)[:CHECKPOINT].isascii():
             return self._scripts.scan(window) or wordless(window, self._context)
         return None
 
