@@ -264,8 +264,10 @@ class Repetition:
         "_marks",
         "_norm",
         "_norm_end",
+        "_norm_size",
         "_number_end",
         "_numbered",
+        "_waiting",
         "suspicion",
     )
 
@@ -273,8 +275,10 @@ class Repetition:
         self._exact = PeriodTracker()
         self._numbered = PeriodTracker()
         self._norm = ""
-        self._norm_end = 0
-        self._number_end = 0
+        self._norm_end = self._norm_size = 0
+        self._waiting: deque[str] = deque(maxlen=(KEEP + SLACK) // BLOCK + 2)
+        """What is to be added to the shortened text once a number in it makes it of use."""
+        self._number_end = -1
         """Offset in the shortened text behind its last number."""
         self._marks: deque[tuple[int, int]] = deque(maxlen=(KEEP + SLACK) // BLOCK)
         self._limits = LoopLimits(context)
@@ -321,21 +325,27 @@ class Repetition:
     def _normalise(self, window: TextWindow) -> None:
         block = window.block
         short = self._shortened(block) if may_hold_digits(block) else block
-        if len(self._norm) > KEEP + SLACK:
-            self._norm = self._norm[-KEEP:]
-        self._norm += short
+        if self._norm_size > KEEP + SLACK:
+            self._norm_size = KEEP
+        self._norm_size += len(short)
+        self._waiting.append(short)
         self._norm_end += len(short)
         self._marks.append((self._norm_end, window.end))
-        if self._number_end <= self._norm_end - len(self._norm):
+        if self._number_end <= self._norm_end - self._norm_size:
             # Rows without numbers are no numbered rows, whatever repeats in them.
             self._numbered.period = 0
-        elif short:
+            return
+        norm, self._norm = self._norm, ""
+        norm += "".join(self._waiting)
+        self._norm = norm[-self._norm_size :]
+        self._waiting.clear()
+        if short:
             self._numbered.advance(self._norm, self._norm_end, len(short))
 
     def _shortened(self, block: str) -> str:
         """Return a block with a single 0 for each number that does not go on from before."""
         short = DIGITS.sub("0", block)
-        if self._norm[-1:] == "0" and short[:1] == "0":
+        if self._number_end == self._norm_end and short[:1] == "0":
             short = short[1:]
         last = short.rfind("0")
         if last >= 0:

@@ -71,7 +71,10 @@ class TextWindow:
             self.tail = self.tail[-KEEP:]
         self.block = block
         self.fresh = self.end
-        self.tail += block
+        # Held by nothing else, the text grows in place; 4,000 characters need no copy per block.
+        tail, self.tail = self.tail, ""
+        tail += block
+        self.tail = tail
         self.end += len(block)
         self.quiet = self.quiet + len(block) if LOUD.search(block) is None else 0
         if "`" in block:
