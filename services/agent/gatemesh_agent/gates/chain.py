@@ -14,6 +14,8 @@ from gatemesh_common.gates import Ending, Gate
 from gatemesh_common.messages import CheckLevel
 
 NOTHING: tuple[Judgement, ...] = ()
+NOTHING_YET = (None, None)
+"""What L3 and L2 say of nearly every step."""
 GateKey = tuple[CheckLevel, str]
 """Level, and the name of a plugged-in gate; our own have none."""
 
@@ -42,8 +44,6 @@ class GateChain:
             self._distribution,
             *self._others,
         )
-        # L3 measures each step and hands it to L2, which then says what it proved.
-        self._by_steps: tuple[Gate, ...] = (self._distribution, self._perplexity, *self._others)
         self.keys: tuple[GateKey, ...] = (
             (CheckLevel.L1, ""),
             (CheckLevel.L2, ""),
@@ -64,7 +64,12 @@ class GateChain:
         """Take the next steps; return the failures that they prove."""
         # A tuple is told at once; whether something else is a sequence takes long to find out.
         taken = steps if isinstance(steps, (tuple, Sequence)) else tuple(steps)
-        return tuple([found for gate in self._by_steps if (found := gate.feed_steps(taken))])
+        # L3 measures each step and hands it to L2, which then says what it proved.
+        found = self._distribution.feed_steps(taken), self._perplexity.feed_steps(taken)
+        if found == NOTHING_YET and not self._others:
+            return NOTHING
+        others = [gate.feed_steps(taken) for gate in self._others]
+        return tuple([each for each in (*found, *others) if each is not None])
 
     def finish(
         self, finish_reason: str | None, tool_calls: Calls = (), *, other_output: bool = False

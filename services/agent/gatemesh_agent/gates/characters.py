@@ -8,7 +8,7 @@ from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.sourcecode import in_literal
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.window import TextWindow
+from gatemesh_agent.gates.window import BLOCK, TextWindow
 from gatemesh_common.messages import Reason
 
 PRIVATE_LIMIT = 1
@@ -63,8 +63,7 @@ class Characters:
 
     def scan(self, window: TextWindow) -> Finding | None:
         """Look at the newest block."""
-        text = window.since(window.fresh - 1)
-        if (text.isascii() and text.isprintable()) or SUSPECTS.search(text) is None:
+        if window.quiet > BLOCK or SUSPECTS.search(window.since(window.fresh - 1)) is None:
             return None
         return (
             self._control(window)

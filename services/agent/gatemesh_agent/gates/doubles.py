@@ -36,11 +36,12 @@ ODD_BLANK = re.compile("[\x1c-\x1f]")
 TWICE = regex.compile(r"(\p{L})\1")
 
 
-def doubled_pieces(window: TextWindow, context: RequestContext) -> Finding | None:
+def doubled_pieces(window: TextWindow, context: RequestContext, words: list[str]) -> Finding | None:
     """Find a passage in which each piece stands twice, as when stream events are sent twice."""
     text = window.last(PASSAGE)
+    pieces = words if is_cut_at_blanks(text) else PIECE.findall(text)
     # Cells of a table may be alike.
-    share = 0.0 if text.count("|") > CELLS else doubled_share(pieces_of(text))
+    share = 0.0 if text.count("|") > CELLS else doubled_share(pieces)
     if share < SHARE and not has_doubled_letters(text):
         return None
     if context.asks(Topic.REPEATING, Topic.PLAYFUL):
@@ -63,11 +64,9 @@ def doubled_words(window: TextWindow, context: RequestContext) -> Finding | None
     return Finding(Reason.DUPLICATED_PIECES, share, SHORT_SHARE, start, window.end)
 
 
-def pieces_of(text: str) -> list[str]:
-    """Return the words of a text, and the characters of scripts without blanks."""
-    if text.isascii() and (text.isprintable() or ODD_BLANK.search(text) is None):
-        return text.split()
-    return PIECE.findall(text)
+def is_cut_at_blanks(text: str) -> bool:
+    """Return True for a text whose pieces are its words; others have signs that are pieces."""
+    return text.isascii() and (text.isprintable() or ODD_BLANK.search(text) is None)
 
 
 def doubled_share(pieces: list[str]) -> float:
@@ -86,7 +85,10 @@ def doubled_groups(pieces: list[str]) -> list[tuple[str, ...]]:
     found = []
     at = 0
     while at < len(pieces):
-        size = next((count for count in SIZES if is_doubled(pieces, at, count)), 0)
+        size = 0
+        # A group that follows itself begins anew within its longest size.
+        if pieces[at] in pieces[at + 1 : at + 1 + SIZES[0]]:
+            size = next((count for count in SIZES if is_doubled(pieces, at, count)), 0)
         if size:
             found.append(tuple(pieces[at : at + size]))
         at += 2 * size or 1

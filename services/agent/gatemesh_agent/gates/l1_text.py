@@ -15,7 +15,16 @@ from gatemesh_agent.gates.mojibake import Mojibake
 from gatemesh_agent.gates.prose import Staleness
 from gatemesh_agent.gates.repetition import Repetition
 from gatemesh_agent.gates.scripts import Scripts
-from gatemesh_agent.gates.soup import encoded_blob, glued_words, is_newly_unbroken, wordless
+from gatemesh_agent.gates.soup import (
+    BLOB_PASSAGE,
+    HEX_LIMIT,
+    WORDS_PASSAGE,
+    encoded_blob,
+    glued_words,
+    is_newly_unbroken,
+    may_be_glued,
+    wordless,
+)
 from gatemesh_agent.gates.sourcecode import reads_as_code, runs_on
 from gatemesh_agent.gates.structure import Document, bad_calls, broken_json, written_call
 from gatemesh_agent.gates.topics import Topic
@@ -55,6 +64,8 @@ class TextGate:
         self._dialogue = Dialogue(context)
         self._staleness = Staleness(context)
         self._visible = False
+        self._long_word_at = 0
+        """Where the latest passage ended that holds a word as long as a blob."""
         self._failure: Judgement | None = None
 
     @property
@@ -129,30 +140,40 @@ class TextGate:
     def _called_for(self, block: str) -> Finding | None:
         """Run the rule whose sign stands in a block."""
         window = self._window
-        if NEW_LINE in block:
+        is_quiet = window.quiet >= len(block)
+        if not is_quiet and NEW_LINE in block:
             return self._mojibake.hurried(window)
         if "\n" in block and ":" in window.last(TURN_REACH):
             return self._dialogue.scan(window)
-        if not block.isascii() and window.last(ONSET_REACH)[:CHECKPOINT].isascii():
+        if not is_quiet and not block.isascii() and window.last(ONSET_REACH)[:CHECKPOINT].isascii():
             return self._scripts.scan(window) or wordless(window, self._context)
         return None
 
     def _passage(self, *, last: bool) -> Finding | None:
         """Run the rules that look back over a whole passage."""
         window, context = self._window, self._context
+        words = window.last(WORDS_PASSAGE).split()
+        sizes = list(map(len, words))
+        if max(sizes, default=0) > HEX_LIMIT:
+            self._long_word_at = window.end
         finding = self._dialogue.scan(window, last=last) or self._staleness.scan(window)
         if finding is None and not context.hot:
             finding = (
                 self._mojibake.scan(window, last=last)
                 or self._scripts.scan(window, last=last)
                 or self._languages.scan(window)
-                or doubled_pieces(window, context)
-                or glued_words(window, context)
-                or encoded_blob(window, context, last=last)
+                or doubled_pieces(window, context, words)
+                or (glued_words(window, context) if may_be_glued(sizes) else None)
+                or (encoded_blob(window, context, last=last) if self._may_hold_blob else None)
             )
             if finding is None:
-                return wordless(window, context)
+                return wordless(window, context, words)
         return None if finding is None or self._is_sound(finding) else finding
+
+    @property
+    def _may_hold_blob(self) -> bool:
+        """True where a word of the passage that is searched for blobs is as long as one."""
+        return bool(self._long_word_at) and self._window.end - self._long_word_at < BLOB_PASSAGE
 
     def _is_sound(self, finding: Finding) -> bool:
         """Return True for what looks odd in prose and is usual in a program."""

@@ -76,9 +76,9 @@ class PerplexityGate:
 
     def feed_steps(self, steps: Sequence[TokenStep]) -> Judgement | None:
         """Return the failure that the steps followed so far have proven, once."""
-        if self._told:
+        if self._failure is None or self._told:
             return None
-        self._told = self._failure is not None
+        self._told = True
         return self._failure
 
     def finish(self, ending: Ending) -> Judgement:

@@ -1,7 +1,7 @@
 """L3, token distribution: judges the log probabilities of one choice while they arrive."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.entropy import Measure, measure
@@ -35,6 +35,8 @@ GREEDY_GAPS = 3
 SURPRISE_NATS = 24.0
 """Chance below e^-24, by Freedman's inequality, that a healthy engine draws so unlikely a text."""
 SURPRISE_STEPS = 16
+QUIET_CLIPS = 0.999 * SURPRISE_NATS * 2.0 / 3.0
+"""While the excess is at most so many times the largest clip, no variance makes it a surprise."""
 LOCKED_TOP = -0.05
 LOCKED_STEPS = 32
 LOCKED_LOOK_STEPS = 8
@@ -115,26 +117,28 @@ class DistributionGate:
         return passed(CheckLevel.L3)
 
     def _step(self, step: TokenStep) -> Judgement | None:
-        chosen = step.chosen_logprob
-        if chosen is None and self._context.echo and not step.top_logprobs:
-            # The first token of an echoed prompt has no predecessor.
-            return None
-        if not_a_number(step):
-            return self._fail(Reason.NAN_LOGITS, chosen, None, 1, hard=True, ahead=1)
-        if is_positive(step):
-            self._foreign = True
-            return None
+        text, chosen, top, _, _ = step
+        if not are_plain(chosen, top):
+            if chosen is None and self._context.echo and not top:
+                # The first token of an echoed prompt has no predecessor.
+                return None
+            if not_a_number(step):
+                return self._fail(Reason.NAN_LOGITS, chosen, None, 1, hard=True, ahead=1)
+            if is_positive(step):
+                self._foreign = True
+                return None
         found = measure(step, drawn=self._drawn_fairly)
         if found.mass > MASS_LIMIT:
             self._foreign = True
             return None
         if self._follower is not None:
             self._follower(step, found)
-        return self._judge(found, step.text)
+        return self._judge(found, text)
 
     def _judge(self, found: Measure, text: str) -> Judgement | None:
         """Run the rules; most steps are plainly far from most of them, so they look first."""
-        lower, top, spread = figures = found.lower, found.top, found.spread
+        lower, top, _, _, _, _, spread, _, _ = found
+        figures = lower, top, spread
         if lower > self.max_entropy:  # noqa: PLR1730 (half the time of max)
             self.max_entropy = lower
         if lower >= self._flat_limit or spread <= EQUAL_SPREAD or figures == self._last:
@@ -197,11 +201,12 @@ class DistributionGate:
             return self._fail(Reason.WRONG_CHOICE, found.gap, GREEDY_GAP_NATS, self._gaps, ahead=1)
         if not self._drawn_fairly:
             return None
-        self._excess += found.excess
-        self._variance += found.variance
-        if found.clip > self._clip:  # noqa: PLR1730 (half the time of max)
-            self._clip = found.clip
-        if self._excess <= 0.0 or self.tokens < SURPRISE_STEPS:
+        _, _, _, excess, variance, clip, _, _, _ = found
+        self._excess += excess
+        self._variance += variance
+        if clip > self._clip:  # noqa: PLR1730 (half the time of max)
+            self._clip = clip
+        if self._excess <= QUIET_CLIPS * self._clip or self.tokens < SURPRISE_STEPS:
             return None
         score = surprise_nats(self._excess, self._variance, self._clip)
         if score <= SURPRISE_NATS:
@@ -261,6 +266,15 @@ def surprise_nats(excess: float, variance: float, clip: float) -> float:
     Source: Freedman (1975): exp(-t^2 / (2V + 2bt/3)) for martingales with steps of at most b.
     """
     return excess * excess / (2.0 * variance + 2.0 * clip * excess / 3.0 + 1e-12)
+
+
+def are_plain(chosen: float | None, top: Sequence[float | None]) -> bool:
+    """Return True for numbers that may be log probabilities; others call for a closer look."""
+    try:
+        return IMPOSSIBLE < chosen <= POSITIVE and top[0] <= POSITIVE and top[1] <= POSITIVE  # type: ignore[operator]
+    except (TypeError, IndexError):
+        # A null, or fewer than two candidates.
+        return False
 
 
 def not_a_number(step: TokenStep) -> bool:

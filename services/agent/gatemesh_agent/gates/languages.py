@@ -85,7 +85,8 @@ class Languages:
             return None
         self._parts.append(little_words(unquoted(part)))
         if len(self._parts) > PASSAGE_PARTS:
-            self._before.update([OWNERS[word] for word in self._parts.popleft()])
+            for word in self._parts.popleft():
+                self._before[OWNERS[word]] += 1
         return self._switched(start, window.end)
 
     def _switched(self, start: int, end: int) -> Finding | None:

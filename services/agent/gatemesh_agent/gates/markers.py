@@ -33,7 +33,9 @@ UNDECODED = regex.compile(
     | <0x[0-9A-F]{2}>""",
     regex.VERBOSE,
 )
-LEADS = ("<", "[", "Ġ", "Ċ", "▁", "##", "@@", "assistant")
+QUIET_LEADS = ("assistant",)
+"""How marks begin that have no loud sign."""
+LEADS = (*QUIET_LEADS, "<", "[", "Ġ", "Ċ", "▁", "##", "@@")
 QUOTED = regex.compile(r"`[^`\n]{0,120}$")
 TOOL_CALL = regex.compile(
     r"<tool_call>|</tool_call>|<function=\w|<\|python_tag\|>|\[TOOL_CALLS\]|<function_calls?>|<tool_use>"
@@ -53,7 +55,7 @@ class Markers:
     def scan(self, window: TextWindow) -> Finding | None:
         """Look at the newest block, and as far back as a mark may reach."""
         text = window.since(window.fresh - REACH)
-        if not may_hold_mark(text):
+        if not may_hold_mark(text, quiet=window.quiet >= len(text)):
             return None
         start = window.end - len(text)
         fresh = window.fresh - start
@@ -92,9 +94,9 @@ class Markers:
         )
 
 
-def may_hold_mark(text: str) -> bool:
+def may_hold_mark(text: str, *, quiet: bool) -> bool:
     """Return True where a mark may begin; nearly every block has none."""
-    for lead in LEADS:  # noqa: SIM110 (a third of the time of any)
+    for lead in QUIET_LEADS if quiet else LEADS:  # noqa: SIM110 (a third of the time of any)
         if lead in text:
             return True
     return False

@@ -34,13 +34,20 @@ LONGEST_SENTENCE = 600
 WISHED_FACTOR = 4.0
 
 
+Sentence = tuple[int, str, frozenset[str]]
+"""Where it begins, its text, and its units."""
+
 END = re.compile(r"[.!?。！？।۔\n]+")
 UNIT = regex.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[\p{L}\p{M}\p{N}'’]+")
 PROSE = SignClass(r"[\p{L}\p{M}\s,.'’،、，]")
+UNUSUAL = re.compile(r"[^A-Za-z \t\n,.']")
+"""Whatever may keep a plain sentence from being prose."""
 PLAIN_WORDS = {
     code: chr(code).lower() if UNIT.match(chr(code)) is not None else " " for code in ASCII_CODES
 }
 """Leaves lower-case words and blanks of plain ASCII text."""
+PLAIN_LINES = PLAIN_WORDS | {ord(sign): "\n" for sign in ".!?\n"}
+"""The same, with a line break for each sign that ends a sentence."""
 
 
 class Staleness:
@@ -72,10 +79,9 @@ class Staleness:
         """Look at the sentences that ended since the last time."""
         text = window.since(self._since)
         start = window.end - len(text)
-        done = 0
-        for end in END.finditer(text):
-            finding = self._sentence(text[done : end.start()], start + done, window)
-            done = end.end()
+        sentences, done = plain_sentences(text) if text.isascii() else sentences_of(text)
+        for at, sentence, units in sentences:
+            finding = self._sentence(sentence, units, start + at, window)
             if finding is not None:
                 return finding
         self._since = start + done
@@ -83,8 +89,9 @@ class Staleness:
             self._forget(start + len(text))
         return None
 
-    def _sentence(self, sentence: str, start: int, window: TextWindow) -> Finding | None:
-        units = units_of(sentence)
+    def _sentence(
+        self, sentence: str, units: frozenset[str], start: int, window: TextWindow
+    ) -> Finding | None:
         if len(units) < SMALLEST_SENTENCE or window.in_fence or not is_running(sentence):
             return None
         stale = is_known(units, self._recent)
@@ -140,8 +147,33 @@ class Staleness:
         self._since = end
 
 
+def plain_sentences(text: str) -> tuple[list[Sentence], int]:
+    """Return what `sentences_of` does of ASCII text, but for bare ends, in a third of its time."""
+    *ended, rest = text.translate(PLAIN_LINES).split("\n")
+    found = []
+    at = 0
+    for words in ended:
+        if words:
+            found.append((at, text[at : at + len(words)], frozenset(words.split())))
+        at += len(words) + 1
+    return found, len(text) - len(rest)
+
+
+def sentences_of(text: str) -> tuple[list[Sentence], int]:
+    """Return the sentences that have ended, and where the text goes on behind them."""
+    found = []
+    done = 0
+    for end in END.finditer(text):
+        sentence = text[done : end.start()]
+        found.append((done, sentence, units_of(sentence)))
+        done = end.end()
+    return found, done
+
+
 def is_running(sentence: str) -> bool:
     """Return True for words in a row, as opposed to data and code."""
+    if UNUSUAL.search(sentence) is None:
+        return True
     if looks_like_code(sentence):
         return False
     return PROSE.count(sentence) >= PROSE_SHARE * len(sentence)

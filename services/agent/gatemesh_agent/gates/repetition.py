@@ -1,5 +1,6 @@
 """Loops: the same characters over and over, with any period, or rows that differ in numbers."""
 
+import re
 from bisect import bisect_right
 from collections import deque
 
@@ -83,7 +84,7 @@ FIRST = frozenset(
     {UnitKind.SIGN, UnitKind.SIGNS, UnitKind.DIGIT, UnitKind.DIGITS, UnitKind.LETTER, UnitKind.WORD}
 )
 LEAST_CHARS = min(LIMIT_CHARS.values())
-PLAIN_DIGITS = frozenset("0123456789")
+PLAIN_DIGIT = re.compile("[0-9]")
 
 
 class PeriodTracker:
@@ -131,7 +132,7 @@ def common_suffix(tail: str, period: int) -> int:
 
 def may_hold_digits(block: str) -> bool:
     """Return True for text with a digit, or in which only the pattern can tell."""
-    return not (block.isascii() and PLAIN_DIGITS.isdisjoint(block))
+    return PLAIN_DIGIT.search(block) is not None or not block.isascii()
 
 
 class LoopLimits:
@@ -263,7 +264,10 @@ class Repetition:
         "_marks",
         "_norm",
         "_norm_end",
+        "_norm_size",
+        "_number_end",
         "_numbered",
+        "_waiting",
         "suspicion",
     )
 
@@ -271,7 +275,11 @@ class Repetition:
         self._exact = PeriodTracker()
         self._numbered = PeriodTracker()
         self._norm = ""
-        self._norm_end = 0
+        self._norm_end = self._norm_size = 0
+        self._waiting: deque[str] = deque(maxlen=(KEEP + SLACK) // BLOCK + 2)
+        """What is to be added to the shortened text once a number in it makes it of use."""
+        self._number_end = -1
+        """Offset in the shortened text behind its last number."""
         self._marks: deque[tuple[int, int]] = deque(maxlen=(KEEP + SLACK) // BLOCK)
         self._limits = LoopLimits(context)
         self.suspicion = 0.0
@@ -316,19 +324,33 @@ class Repetition:
 
     def _normalise(self, window: TextWindow) -> None:
         block = window.block
-        short = DIGITS.sub("0", block) if may_hold_digits(block) else block
-        if self._norm[-1:] == "0" and short[:1] == "0":
-            short = short[1:]
-        if len(self._norm) > KEEP + SLACK:
-            self._norm = self._norm[-KEEP:]
-        self._norm += short
+        short = self._shortened(block) if may_hold_digits(block) else block
+        if self._norm_size > KEEP + SLACK:
+            self._norm_size = KEEP
+        self._norm_size += len(short)
+        self._waiting.append(short)
         self._norm_end += len(short)
         self._marks.append((self._norm_end, window.end))
-        if "0" not in self._norm:
+        if self._number_end <= self._norm_end - self._norm_size:
             # Rows without numbers are no numbered rows, whatever repeats in them.
             self._numbered.period = 0
-        elif short:
+            return
+        norm, self._norm = self._norm, ""
+        norm += "".join(self._waiting)
+        self._norm = norm[-self._norm_size :]
+        self._waiting.clear()
+        if short:
             self._numbered.advance(self._norm, self._norm_end, len(short))
+
+    def _shortened(self, block: str) -> str:
+        """Return a block with a single 0 for each number that does not go on from before."""
+        short = DIGITS.sub("0", block)
+        if self._number_end == self._norm_end and short[:1] == "0":
+            short = short[1:]
+        last = short.rfind("0")
+        if last >= 0:
+            self._number_end = self._norm_end + last + 1
+        return short
 
     def _origin(self, offset: int) -> int:
         """Return about where a place of the shortened text stands in the answer."""

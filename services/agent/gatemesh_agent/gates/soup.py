@@ -1,6 +1,7 @@
 """Passages without words: loose signs and digits, lost blanks, encoded blobs."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from operator import lt
 
@@ -49,6 +50,12 @@ QUOTED_SIGNS = regex.compile(r"""(?:'[^'\s]{1,4}'|"[^"\s]{1,4}"|`[^`\s]{1,4}`)[,
 LONG_LETTERS = 4
 LONG_WORD = regex.compile(rf"\p{{L}}{{{LONG_LETTERS},}}")
 DIGIT = re.compile("[0-9]")
+FEWEST_LONG = ALNUM_LIMIT * PASSAGE / LONG_LETTERS
+"""So many words hold more letters than any soup of signs."""
+WORDS_PASSAGE = 256
+"""Characters of the passage whose words are given."""
+SURELY_INSIDE = slice((WORDS_PASSAGE - PASSAGE) // 2 + 1, 32)
+"""Words that stand in the shorter passage as well: those before have a blank at least each."""
 FIRST_WORDS = 20
 """Words that are looked at first; they hold enough long ones in nearly every text."""
 SMALL_NUMBER = regex.compile(r"(?<!\d)\d{1,6}(?!\d)")
@@ -88,20 +95,29 @@ BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])[A-Za-z0-9+/=_-]" f"{{{BLOB_LIMIT},}}"
 CLASSES = tuple(map(regex.compile, ("[A-Z]", "[a-z]", "[0-9]")))
 
 
-def wordless(window: TextWindow, context: RequestContext) -> Finding | None:
+def wordless(
+    window: TextWindow, context: RequestContext, words: Sequence[str] = ()
+) -> Finding | None:
     """Find a passage of loose signs, pictures or digits outside code."""
     text = window.last(PASSAGE)
     if window.in_fence or len(text) < SHORTEST_SOUP:
         return None
-    score = sign_soup(text) or loose_punctuation(text)
+    wordy = hold_long_words(words)
+    score = (0.0 if wordy else sign_soup(text)) or loose_punctuation(text)
     if not score:
-        rows = digit_soup(text)
+        rows = 0.0 if wordy else digit_soup(text)
         rows = 0.0 if rows and reads_as_code(window) else rows
         score = rows or number_salad(text, context.prompt) or symbol_flood(text)
         score = 0.0 if score and is_source(text) else score
     if not score or context.asks(Topic.DRAWING, Topic.ENCODED):
         return None
     return Finding(Reason.SYMBOL_SOUP, score, 1.0, window.end - len(text), window.end)
+
+
+def hold_long_words(words: Sequence[str]) -> bool:
+    """Return True for words of a passage that can be neither a soup of signs nor one of digits."""
+    long = [word for word in words[SURELY_INSIDE] if len(word) >= LONG_LETTERS]
+    return sum(map(str.isalpha, long)) > max(LONG_WORDS_LIMIT * len(words), FEWEST_LONG)
 
 
 def sign_soup(text: str) -> float:
@@ -195,6 +211,12 @@ def is_counting(text: str) -> bool:
     """Return True where most numbers follow the one before them, as the days of a month do."""
     numbers = [int(number) for number in SMALL_NUMBER.findall(text)]
     return 2 * sum(later - earlier == 1 for earlier, later in pairwise(numbers)) > len(numbers)
+
+
+def may_be_glued(sizes: list[int]) -> bool:
+    """Return True for words so long, or so many of one letter, as only lost blanks make them."""
+    # A word that is cut where the passage of the rule begins may be one letter more.
+    return max(sizes, default=0) >= GLUED_LIMIT or sizes.count(1) >= APART_BETWEEN - 1
 
 
 def glued_words(window: TextWindow, context: RequestContext) -> Finding | None:

@@ -1,5 +1,6 @@
 """The end of a growing text, handed to the rules in blocks of fixed size."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 BLOCK = 16
@@ -10,12 +11,14 @@ KEEP = 4096
 """Characters kept; the longest loop period and paragraph that can be seen."""
 SLACK = 2048
 FENCE = "```"
+LOUD = re.compile(r"[^\t\n !\"$-;=>?A-Z\]-~]")
+"""Signs that marks of an engine begin with, backslashes, and whatever is not ASCII or not shown."""
 
 
 class TextWindow:
     """The last characters of one answer and where they stand in it."""
 
-    __slots__ = ("_waiting", "base", "block", "end", "fences", "fresh", "tail")
+    __slots__ = ("_waiting", "base", "block", "end", "fences", "fresh", "quiet", "tail")
 
     def __init__(self) -> None:
         self.tail = ""
@@ -29,6 +32,8 @@ class TextWindow:
         """How often a code fence was opened or closed."""
         self.block = ""
         """The text of the current block."""
+        self.quiet = 0
+        """Characters of the latest blocks in a row without a loud sign."""
         self._waiting = ""
 
     @property
@@ -66,8 +71,12 @@ class TextWindow:
             self.tail = self.tail[-KEEP:]
         self.block = block
         self.fresh = self.end
-        self.tail += block
+        # Held by nothing else, the text grows in place; 4,000 characters need no copy per block.
+        tail, self.tail = self.tail, ""
+        tail += block
+        self.tail = tail
         self.end += len(block)
+        self.quiet = self.quiet + len(block) if LOUD.search(block) is None else 0
         if "`" in block:
             self.fences += self.since(self.fresh - len(FENCE) + 1).count(FENCE)
 

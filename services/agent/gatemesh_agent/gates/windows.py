@@ -45,7 +45,8 @@ class EntropyWindows:
         self._limits = tuple((steps, share * nats * steps) for steps, share in shares)
         self._calm_limit, self._jump_limit = CALM_SHARE * nats, JUMP_SHARE * nats
         self._is_judged = context.temperature is None or context.temperature <= 1
-        self._longest = shares[-1][0]
+        self._before_longest = -1 - shares[-1][0]
+        """Where the sum stands that the longest window begins with."""
         self._quiet = min(self._jump_limit * JUMP_STEPS, *(limit for _, limit in self._limits))
         self._quiet *= QUIET_SHARE
         """While the steps of the longest window add up to less, no window can be wide."""
@@ -63,9 +64,9 @@ class EntropyWindows:
         if entropy < 0.0:
             # Then the longest window may hold less than a part of it.
             self._quiet = -math.inf
-        if total - sums[-1 - self._longest] < self._quiet or not self._is_judged:
+        if total - sums[self._before_longest] < self._quiet:
             return None
-        return self._look(total, min(self._taken, KEPT))
+        return self._look(total, min(self._taken, KEPT)) if self._is_judged else None
 
     def _look(self, total: float, size: int) -> Excess | None:
         sums = self._sums

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.doubles import (
     PIECE,
+    SIZES,
     doubled_groups,
     doubled_share,
     has_doubled_letters,
-    pieces_of,
+    is_cut_at_blanks,
+    is_doubled,
 )
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_common.messages import Outcome, Reason
@@ -75,4 +77,14 @@ def test_a_short_passage_of_nothing_but_doubles(asking: Asking, judge: Judge) ->
 @given(st.text(st.characters(max_codepoint=127), max_size=80))
 def test_plain_text_is_cut_as_the_pattern_cuts_it(text: str) -> None:
     """Splitting is only a faster way."""
-    assert pieces_of(text) == PIECE.findall(text)
+    assert not is_cut_at_blanks(text) or text.split() == PIECE.findall(text)
+
+
+@given(st.lists(st.sampled_from("abc,"), max_size=40))
+def test_a_first_look_misses_no_group(pieces: list[str]) -> None:
+    """Every place from which a group follows itself is where one is found, or inside one."""
+    starts = [at for at in range(len(pieces)) if any(is_doubled(pieces, at, n) for n in SIZES)]
+    assert bool(doubled_groups(pieces)) == bool(starts)
+    if starts:
+        size = next(n for n in SIZES if is_doubled(pieces, starts[0], n))
+        assert doubled_groups(pieces)[0] == tuple(pieces[starts[0] : starts[0] + size])

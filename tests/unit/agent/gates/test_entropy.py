@@ -97,7 +97,7 @@ def test_the_sampled_token_below_all_others_is_left_out(
     tops: tuple[float | None, ...], ranks: list[float]
 ) -> None:
     """Ranks between it and the rest may be missing."""
-    assert known_ranks(TokenStep("x", -1.0, tops)) == ranks
+    assert known_ranks(tops) == ranks
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_sampled_token_below_all_others_is_left_out(
 )
 def test_ranks_that_are_known(reported: tuple[float | None, ...], known: list[float]) -> None:
     """Nulls are no ranks, and below the sampled token ranks may be missing."""
-    assert known_ranks(TokenStep("x", -1.0, reported)) == known
+    assert known_ranks(reported) == known
 
 
 def test_a_rank_that_weighs_nothing_is_left_out_of_the_sums() -> None:

@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.prose import SAME_SHARE, UNIT, is_known, is_running, units_of
+from gatemesh_agent.gates.prose import (
+    PROSE,
+    SAME_SHARE,
+    UNIT,
+    UNUSUAL,
+    is_known,
+    is_running,
+    plain_sentences,
+    sentences_of,
+    units_of,
+)
+from gatemesh_agent.gates.units import looks_like_code
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -71,3 +82,20 @@ def test_the_longer_sentence_decides(units: frozenset[str], earlier: frozenset[s
 def test_plain_words_are_those_of_the_pattern(text: str) -> None:
     """The table is only a faster way."""
     assert units_of(text) == frozenset(UNIT.findall(text.lower()))
+
+
+@given(st.text(st.sampled_from("aB9 .,!?\n\t\x1c'-(;"), max_size=60))
+def test_plain_text_falls_into_the_same_sentences(text: str) -> None:
+    """The quick way for ASCII text must change no verdict."""
+    slow, end = sentences_of(text)
+    quick, rest = plain_sentences(text)
+    assert rest == end
+    assert quick == [one for one in slow if one[1]]
+
+
+@given(st.text(st.sampled_from("aB9 .,'’é-(;\x1c\u2028"), min_size=1, max_size=40))
+def test_the_first_look_at_a_sentence_agrees_with_the_whole_one(text: str) -> None:
+    """A sentence without an unusual sign is one of words by the long way too."""
+    if UNUSUAL.search(text) is None:
+        assert PROSE.count(text) == len(text)
+        assert not looks_like_code(text)

@@ -1,5 +1,6 @@
 """Loops of any period are found at their limit and not before."""
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -224,3 +225,21 @@ def test_digits_are_seen_at_a_glance() -> None:
     assert may_hold_digits("row 7")
     assert may_hold_digits("\u0667")
     assert not may_hold_digits("plain words")
+
+
+@pytest.mark.parametrize("chars", [0, 4_000, 6_137, 6_144, 9_001])
+def test_rows_with_numbers_behind_text_without_any(
+    chars: int, asking: Asking, judge: Judge
+) -> None:
+    """Text that is put aside while no number stands in reach is not lost."""
+    rng = random.Random(3)
+    words = ["".join(rng.choices("aeiounrstldm", k=rng.randint(2, 8))) for _ in range(2_000)]
+    rows = "".join(f"\n{n}. Check the name of the module and import it." for n in range(1, 40))
+    between = " ".join(words)[:chars]
+    assert judge(between + rows, asking(), "length").reason is Reason.REPETITION
+    three = "".join(f"\n{n}. Check the name of the module and import it." for n in range(1, 4))
+    judgement = judge(three + between + rows, asking(), "length")
+    assert judgement.reason is Reason.REPETITION
+    assert judgement.span is not None
+    assert judgement.span.char_start is not None
+    assert judgement.span.char_start >= (len(three + between) - 64 if chars else 0)

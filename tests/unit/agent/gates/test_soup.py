@@ -16,10 +16,17 @@ from gatemesh_agent.gates.soup import (
     LONG_WORD,
     LONG_WORDS_LIMIT,
     LOOSE_BLOB_LIMIT,
+    PASSAGE,
+    WORDS_PASSAGE,
     are_words,
+    digit_soup,
+    glued_words,
+    hold_long_words,
     is_glued_prose,
     is_newly_unbroken,
+    may_be_glued,
     may_hold_blob,
+    sign_soup,
 )
 from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Outcome, Reason
@@ -165,6 +172,16 @@ def test_a_loose_blob(lead: str, asking: Asking, judge: Judge) -> None:
     assert judgement.reason is Reason.ENCODED_BLOB
 
 
+@pytest.mark.parametrize("chars", range(900, 1160, 19))
+def test_a_blob_behind_other_text(chars: int, asking: Asking, judge: Judge) -> None:
+    """Wherever it lies among the passages whose words are looked at first."""
+    rng = random.Random(7)
+    lead = " ".join("".join(rng.choices("aeiounrstldm", k=rng.randint(2, 8))) for _ in range(300))
+    text = f"{lead[:chars]} {blob(LOOSE_BLOB_LIMIT + 8)} {lead[chars : chars + 140]}"
+    judgement = judge(text, asking("What is it?"), "length")
+    assert judgement.reason is Reason.ENCODED_BLOB
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -202,3 +219,30 @@ def test_a_quick_look_at_words_never_says_more_than_the_pattern(tokens: list[str
     """What it calls words has more long ones than a soup may have."""
     if are_words(tokens):
         assert len(LONG_WORD.findall(" ".join(tokens))) > LONG_WORDS_LIMIT * len(tokens)
+
+
+TOKENS = st.lists(
+    st.sampled_from(
+        ("word", "reading", "a", "B", "12", "..", "(", "x7", "=", " ", "n" * 70, "ab,")
+    ),
+    max_size=140,
+)
+
+
+@given(TOKENS)
+def test_long_words_rule_out_every_soup(tokens: list[str]) -> None:
+    """A look at the words of the longer passage must change no verdict on the shorter one."""
+    text = " ".join(tokens)[-WORDS_PASSAGE:]
+    if hold_long_words(text.split()):
+        assert sign_soup(text[-PASSAGE:]) == 0.0
+        assert digit_soup(text[-PASSAGE:]) == 0.0
+
+
+@given(TOKENS, st.sampled_from((" ", "")))
+def test_only_long_or_many_single_letters_may_be_glued(tokens: list[str], blank: str) -> None:
+    """A look at the sizes of the words lets nothing pass that the rule would find."""
+    window = TextWindow()
+    for _ in window.blocks(blank.join(tokens)):
+        words = window.last(WORDS_PASSAGE).split()
+        if not may_be_glued(list(map(len, words))):
+            assert glued_words(window, RequestContext()) is None
