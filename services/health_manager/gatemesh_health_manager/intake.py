@@ -15,7 +15,8 @@ from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_health_manager.batcher import describe
-from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
+from gatemesh_health_manager.deliveries import Deliveries, consume
+from gatemesh_health_manager.frames import Delivery, UnreadableError
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +135,12 @@ class Intake:
 
     async def _refuse(self, source: Deliveries, message: Delivery, error: Exception) -> None:
         """Move a message to the dead letters; where that fails, the broker does it."""
-        if not await bury(self._publisher, message.unpacked(), self.queue, error):
+        try:
+            whole = message.unpacked()
+        except UnreadableError:
+            await source.reject(message.tag)
+            return
+        if not await bury(self._publisher, whole, self.queue, error):
             await source.reject(message.tag)
 
 

@@ -10,11 +10,11 @@ from gatemesh_common.consuming import reason_of
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
-from gatemesh_health_manager.deliveries import Deliveries, Delivery
+from gatemesh_health_manager.deliveries import Deliveries
 from gatemesh_health_manager.intake import UNREADABLE, Intake, read_verdict
 
 from .samples import verdict
-from .test_deliveries import sent
+from .test_frames import sent
 
 MINIMAL = {
     "instance_id": "engine-0",
@@ -98,9 +98,21 @@ async def test_poison_that_cannot_be_copied_is_left_to_the_broker() -> None:
     async def apply(verdicts: Sequence[Verdict]) -> None:
         applied.extend(verdicts)
 
-    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()))
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 9)
     source, good = Rejecting(), verdict()
     bodies = ((7, b"{no json"), (8, good.model_dump_json(exclude_none=True).encode()))
-    batch = [Delivery(tag, body, sent(tag, body)) for tag, body in bodies]
+    batch = [sent(tag, body) for tag, body in bodies]
     await intake._settle(cast(Deliveries, source), batch)
     assert (source.rejected, source.acknowledged, applied) == ([7], [8], [good])
+
+
+async def test_poison_that_cannot_be_unpacked_is_left_to_the_broker() -> None:
+    """What stands beside its body is unreadable, too."""
+
+    async def apply(verdicts: Sequence[Verdict]) -> None:
+        raise AssertionError(verdicts)
+
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 9)
+    source, poison = Rejecting(), sent(7, b"{no json")._replace(header=b"\x02\x00")
+    await intake._settle(cast(Deliveries, source), [poison])
+    assert (source.rejected, source.acknowledged) == ([7], [7])
