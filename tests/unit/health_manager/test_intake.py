@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from gatemesh_common.consuming import reason_of
+from gatemesh_common.database import DataRefusedError
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
@@ -116,3 +117,26 @@ async def test_poison_that_cannot_be_unpacked_is_left_to_the_broker() -> None:
     source, poison = Rejecting(), sent(7, b"{no json")._replace(header=b"\x02\x00")
     await intake._settle(cast(Deliveries, source), [poison])
     assert (source.rejected, source.acknowledged) == ([7], [7])
+
+
+async def test_of_many_refused_together_only_the_guilty_one_fails() -> None:
+    """In few tries, and the others in their order."""
+    tries: list[int] = []
+    applied: list[str] = []
+
+    async def apply(verdicts: Sequence[Verdict]) -> None:
+        tries.append(len(verdicts))
+        names = [one.message_id for one in verdicts]
+        if "m13" in names:
+            raise DataRefusedError("the database refuses it")
+        applied.extend(names)
+
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 99)
+    source = Rejecting()
+    wire = [
+        sent(n, verdict(message_id=f"m{n}").model_dump_json(exclude_none=True).encode())
+        for n in range(64)
+    ]
+    await intake._settle(cast(Deliveries, source), wire)
+    assert applied == [f"m{n}" for n in range(64) if n != 13]
+    assert (source.rejected, source.acknowledged, len(tries)) == ([13], [63], 13)
