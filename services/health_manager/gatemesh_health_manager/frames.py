@@ -5,9 +5,9 @@ that was more than everything that is done with them. All other frames are left 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import aio_pika
 from aiormq import AMQPConnectionError, TransportFactory
@@ -136,7 +136,7 @@ class SievedReader(asyncio.StreamReader):
         self._sieve = Sieve()
         self._take = take
 
-    def feed_data(self, data: bytes | bytearray | memoryview) -> None:
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
         """Take in what came."""
         taken, rest = self._sieve.feed(bytes(data))
         if rest:
