@@ -17,10 +17,16 @@ INBOX = Table(
 )
 
 SEE = text(
-    "INSERT INTO inbox (queue, message_id, seen_at) "
-    "SELECT :queue, unnest(CAST(:ids AS text[])), :now ON CONFLICT DO NOTHING RETURNING message_id"
+    """
+    WITH given AS (SELECT unnest(CAST(:ids AS text[])) AS id),
+        fresh AS (
+            INSERT INTO inbox (queue, message_id, seen_at) SELECT :queue, id, :now FROM given
+            ON CONFLICT DO NOTHING RETURNING message_id
+        )
+    SELECT id FROM given WHERE id NOT IN (SELECT message_id FROM fresh)"""
 )
-"""One statement and one array, whatever the number of ids."""
+"""One statement and one array, whatever the number of ids; answers those known before, mostly none.
+"""
 
 
 async def first_seen(
@@ -33,8 +39,9 @@ async def first_seen(
     if not message_ids:
         return set()
     # In one order, so that two readers of the same messages never wait in a circle.
-    known = {"queue": queue, "ids": sorted(set(message_ids)), "now": now}
-    return set((await connection.execute(SEE, known)).scalars())
+    given = set(message_ids)
+    query = {"queue": queue, "ids": sorted(given), "now": now}
+    return given.difference((await connection.execute(SEE, query)).scalars())
 
 
 async def forget_before(connection: AsyncConnection, moment: datetime) -> int:

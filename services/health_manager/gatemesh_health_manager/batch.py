@@ -44,12 +44,13 @@ class Counting:
 def counted(policy: Policy, fleet: Fleet, verdicts: Sequence[Verdict]) -> list[Counting]:
     """Return the verdicts by which conditions that count may act now."""
     found: dict[tuple[str, str], Counting] = {}
+    rules = {pool: rules_that_count(policy.for_pool(pool)) for pool in fleet.pools}
     for verdict in verdicts:
         record = fleet.records[verdict.instance_id]
         is_free = record.incident is None or record.incident.only_tells
         if not (record.serving and is_free) or not is_failure_of_present_life(record, verdict):
             continue
-        for rule in rules_that_count(policy.for_pool(record.pool)):
+        for rule in rules[record.pool]:
             if counts_for(verdict, rule):
                 one = Counting(rule)
                 found.setdefault((record.pool, one.name), one).verdicts.append(verdict)

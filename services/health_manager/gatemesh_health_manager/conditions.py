@@ -49,8 +49,10 @@ def breaks_b(verdict: Verdict, rule: ConditionB) -> bool:
 
 def has_proof(verdict: Verdict, rule: ConditionB) -> bool:
     """True for a failed probe suite with an answer that only a broken engine gives."""
+    if verdict.check_level is not CheckLevel.L5:
+        return False
     found = list(faults_of(verdict).values())
-    return verdict.check_level is CheckLevel.L5 and any(f in found for f in rule.suite_faults)
+    return any(fault in found for fault in rule.suite_faults)
 
 
 def is_silence(verdict: Verdict) -> bool:

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gatemesh_common.messages import Verdict
 
 
-@dataclass(frozen=True, order=True)
-class Failure:
-    """One soft failure on the present life, as far as counting needs it."""
+class Failure(NamedTuple):
+    """One soft failure on the present life, as far as counting needs it; sorts by its moment."""
 
     at: datetime
     prompt: str

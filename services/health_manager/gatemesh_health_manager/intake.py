@@ -15,13 +15,15 @@ from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_health_manager.batcher import describe
-from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
+from gatemesh_health_manager.deliveries import Deliveries, consume
+from gatemesh_health_manager.frames import Delivery, UnreadableError
 
 log = logging.getLogger(__name__)
 
 RECONNECT_S = 1.0
 LINGER_S = 0.002
-LARGEST_BATCH = 400
+LARGEST_BATCH = 1000
+"""Taken only when so many wait: what a transaction costs beside its verdicts is shared by more."""
 LONGEST_LEAVING_S = 10.0
 UNREADABLE = (ValueError, RecursionError)
 """What `read_verdict` raises; a body may be nested deeper than anybody reads."""
@@ -47,7 +49,7 @@ class Intake:
     """Reads one queue; what nobody can handle goes to the dead letters and holds up nothing."""
 
     def __init__(
-        self, amqp_url: str, queue: str, apply: Apply, publisher: Publisher, prefetch: int = 500
+        self, amqp_url: str, queue: str, apply: Apply, publisher: Publisher, prefetch: int = 2500
     ) -> None:
         self._amqp_url = amqp_url
         self.queue = queue
@@ -119,7 +121,7 @@ class Intake:
         await source.acknowledge(batch[-1].tag)
 
     async def _commit(self, source: Deliveries, received: Sequence[Received]) -> None:
-        """Apply verdicts together; of those refused together, only the guilty one fails."""
+        """Apply verdicts together; halves of what is refused, until only the guilty one fails."""
         verdicts = [verdict for _, verdict in received]
         try:
             await retry_passing_faults(lambda: self._apply(verdicts))
@@ -129,12 +131,18 @@ class Intake:
                 return
             facts = {"size": len(received), "reason": describe(error)}
             log.warning("batch_refused", extra=facts)
-            for one in received:
-                await self._commit(source, [one])
+            half = len(received) // 2
+            await self._commit(source, received[:half])
+            await self._commit(source, received[half:])
 
     async def _refuse(self, source: Deliveries, message: Delivery, error: Exception) -> None:
         """Move a message to the dead letters; where that fails, the broker does it."""
-        if not await bury(self._publisher, message.unpacked(), self.queue, error):
+        try:
+            whole = message.unpacked()
+        except UnreadableError:
+            await source.reject(message.tag)
+            return
+        if not await bury(self._publisher, whole, self.queue, error):
             await source.reject(message.tag)
 
 

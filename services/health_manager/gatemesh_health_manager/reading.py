@@ -34,8 +34,8 @@ class VerdictReading:
 
     def intake(self, queue: str) -> Intake:
         """Return the intake of a queue."""
-        settings = self._settings
-        return Intake(settings.amqp_url, queue, self._apply, self._publisher, settings.prefetch)
+        prefetch = self._settings.verdict_prefetch
+        return Intake(self._settings.amqp_url, queue, self._apply, self._publisher, prefetch)
 
     async def run(self, reading: Callable[[], None]) -> None:
         """Read until cancelled, or until the queue of all verdicts is gone."""

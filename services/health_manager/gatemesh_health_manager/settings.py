@@ -37,7 +37,10 @@ class HealthManagerSettings(ServiceSettings):
     """Port of metrics, liveness and readiness; 0 takes any free one."""
 
     prefetch: int = Field(default=500, ge=1, le=10_000)
-    """Messages that one queue may have under way here."""
+    """Messages that one queue may have under way here; of verdicts, see below."""
+
+    verdict_prefetch: int = Field(default=2500, ge=1, le=50_000)
+    """Verdicts that one queue may have under way here: some arrive while others are committed."""
 
     verdict_shards: int = Field(default=1, ge=1, le=MOST_SHARDS)
     """Queues that verdicts are spread over by instance; the same for all managers of a broker."""

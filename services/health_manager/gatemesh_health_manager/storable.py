@@ -9,6 +9,8 @@ from typing import Any
 Row = dict[str, Any]
 """The values of one row by column, or a JSON object."""
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# Made once: `json.dumps` makes one for each call that asks for more than the defaults.
+WITHOUT_NAN = json.JSONEncoder(allow_nan=False)
 
 
 def storable(value: Any) -> Any:
@@ -28,7 +30,7 @@ def storable(value: Any) -> Any:
 def storable_text(value: Any) -> str:
     """Return the text of JSON that Postgres can hold."""
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = WITHOUT_NAN.encode(value)
     except ValueError:
         return json.dumps(storable(value))
     # Most need no second look: in ASCII, what cannot be stored is always escaped.

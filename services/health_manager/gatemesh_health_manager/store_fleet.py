@@ -64,14 +64,16 @@ def shown_of(policy: Policy, pool: str) -> Row:
     return {"half_life_s": rules.score.half_life_s, "mode": rules.mode}
 
 
+HOMES = text(
+    "SELECT instance_id, pool FROM instances WHERE instance_id = ANY(CAST(:names AS text[]))"
+)
+
+
 async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[str, str]:
     """Return the pools of those of some instances that are known."""
     if not names:
         return {}
-    query = select(INSTANCES.c.instance_id, INSTANCES.c.pool).where(
-        INSTANCES.c.instance_id.in_(sorted(names))
-    )
-    return {row.instance_id: row.pool for row in await connection.execute(query)}
+    return dict((await connection.execute(HOMES, {"names": list(names)})).tuples().all())
 
 
 def locking(pools: Collection[str] | None = None) -> Select[Any]:

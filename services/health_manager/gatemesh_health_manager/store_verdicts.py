@@ -17,6 +17,7 @@ from gatemesh_health_manager.facts import (
     Failure,
     copy_key,
     evidence_time,
+    prompt_key,
 )
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.on_verdict import is_failure_of_present_life
@@ -34,12 +35,12 @@ EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 # that are read are bounded by prompts, not by the rate of failures.
 WINDOW = text(
     """
-    SELECT instance_id, counted_at, prompt_key, fresh, tenant FROM (
-        SELECT instance_id, counted_at, prompt_key, tenant, received_at = :now AS fresh,
+    SELECT instance_id, counted_at, prompt_key, tenant FROM (
+        SELECT instance_id, counted_at, prompt_key, tenant,
             row_number() OVER (copies ORDER BY counted_at, id) AS first,
             row_number() OVER (copies ORDER BY counted_at DESC, id DESC) AS last
         FROM (
-            SELECT v.id, v.instance_id, v.counted_at, v.received_at, v.prompt_key,
+            SELECT v.id, v.instance_id, v.counted_at, v.prompt_key,
                 CASE WHEN :by_tenant THEN coalesce(v.tenant, '') ELSE '' END AS tenant,
                 floor(extract(epoch FROM v.counted_at) / :window_s) AS stretch
             FROM unnest(CAST(:names AS text[]), CAST(:lives AS int[]),
@@ -56,7 +57,7 @@ WINDOW = text(
         ) AS wanted
         WINDOW copies AS (PARTITION BY instance_id, prompt_key, tenant, stretch)
     ) AS numbered
-    WHERE fresh OR first <= :per_prompt OR last <= :per_prompt"""
+    WHERE first <= :per_prompt OR last <= :per_prompt"""
 )
 
 
@@ -119,27 +120,46 @@ async def insert_and_count(
     verdicts: Sequence[Verdict],
     now: datetime,
 ) -> dict[str, Facts]:
-    """Insert verdicts and return the densest window around them, for instances where it matters."""
-    rows = (verdict_values(each, fleet.records[each.instance_id], now) for each in verdicts)
-    if verdicts:
-        await copy_rows(connection, "verdicts", VERDICT_NAMES, rows)
-    return gathered(
+    """Insert verdicts and return the densest window around them, for instances where it matters.
+
+    What is in the table already is read before: the fresh ones are at hand.
+    """
+    facts = gathered(
         [
             (counting, await count_windows(connection, counting, fleet, now))
             for counting in counted(policy, fleet, verdicts)
         ]
     )
+    rows = (verdict_values(each, fleet.records[each.instance_id], now) for each in verdicts)
+    if verdicts:
+        await copy_rows(connection, "verdicts", VERDICT_NAMES, rows)
+    return facts
 
 
 async def count_windows(
     connection: AsyncConnection, counting: Counting, fleet: Fleet, now: datetime
 ) -> dict[str, Facts]:
     """Return for each instance of one pool the densest window that holds a fresh failure."""
-    failures: dict[str, list[Failure]] = defaultdict(list)
+    failures = fresh_failures(counting, fleet, now)
     query = window_query(counting, fleet, now)
-    for instance_id, *failure in await connection.execute(WINDOW, query):
-        failures[instance_id].append(Failure(*failure))
+    for instance_id, at, prompt, tenant in await connection.execute(WINDOW, query):
+        failures[instance_id].append(Failure(at, prompt, tenant=tenant))
     return {instance_id: counting.densest(found) for instance_id, found in failures.items()}
+
+
+def fresh_failures(
+    counting: Counting, fleet: Fleet, now: datetime
+) -> defaultdict[str, list[Failure]]:
+    """Return the failures of the batch itself by instance, worded as the table will have them."""
+    failures: defaultdict[str, list[Failure]] = defaultdict(list)
+    for verdict in counting.verdicts:
+        at, since = evidence_time(verdict, now), fleet.records[verdict.instance_id].evidence_since
+        # A clock that was set back leaves answered evidence in the future.
+        if since is None or at > since:
+            tenant = storable(verdict.tenant or "") if counting.by_tenant else ""
+            prompt = storable(prompt_key(verdict))
+            failures[verdict.instance_id].append(Failure(at, prompt, fresh=True, tenant=tenant))
+    return failures
 
 
 def window_query(counting: Counting, fleet: Fleet, now: datetime) -> Mapping[str, Any]:
@@ -168,7 +188,6 @@ def window_query(counting: Counting, fleet: Fleet, now: datetime) -> Mapping[str
         "reasons": sorted(own.reasons) or None if own else None,
         "hard": own.hard if own else None,
         "by_tenant": counting.by_tenant,
-        "now": now,
         "window_s": rule.window_s,
         "per_prompt": rule.max_per_prompt,
     }

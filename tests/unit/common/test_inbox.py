@@ -9,5 +9,6 @@ def test_an_id_is_kept_per_queue() -> None:
 
 
 def test_a_known_id_is_no_error() -> None:
-    """It is left out of the answer."""
+    """It is what the answer names."""
     assert "ON CONFLICT DO NOTHING RETURNING message_id" in str(SEE)
+    assert "id NOT IN (SELECT message_id FROM fresh)" in str(SEE)

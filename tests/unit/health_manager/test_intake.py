@@ -7,14 +7,15 @@ from typing import cast
 import pytest
 
 from gatemesh_common.consuming import reason_of
+from gatemesh_common.database import DataRefusedError
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
-from gatemesh_health_manager.deliveries import Deliveries, Delivery
+from gatemesh_health_manager.deliveries import Deliveries
 from gatemesh_health_manager.intake import UNREADABLE, Intake, read_verdict
 
 from .samples import verdict
-from .test_deliveries import sent
+from .test_frames import sent
 
 MINIMAL = {
     "instance_id": "engine-0",
@@ -98,9 +99,44 @@ async def test_poison_that_cannot_be_copied_is_left_to_the_broker() -> None:
     async def apply(verdicts: Sequence[Verdict]) -> None:
         applied.extend(verdicts)
 
-    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()))
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 9)
     source, good = Rejecting(), verdict()
     bodies = ((7, b"{no json"), (8, good.model_dump_json(exclude_none=True).encode()))
-    batch = [Delivery(tag, body, sent(tag, body)) for tag, body in bodies]
+    batch = [sent(tag, body) for tag, body in bodies]
     await intake._settle(cast(Deliveries, source), batch)
     assert (source.rejected, source.acknowledged, applied) == ([7], [8], [good])
+
+
+async def test_poison_that_cannot_be_unpacked_is_left_to_the_broker() -> None:
+    """What stands beside its body is unreadable, too."""
+
+    async def apply(verdicts: Sequence[Verdict]) -> None:
+        raise AssertionError(verdicts)
+
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 9)
+    source, poison = Rejecting(), sent(7, b"{no json")._replace(header=b"\x02\x00")
+    await intake._settle(cast(Deliveries, source), [poison])
+    assert (source.rejected, source.acknowledged) == ([7], [7])
+
+
+async def test_of_many_refused_together_only_the_guilty_one_fails() -> None:
+    """In few tries, and the others in their order."""
+    tries: list[int] = []
+    applied: list[str] = []
+
+    async def apply(verdicts: Sequence[Verdict]) -> None:
+        tries.append(len(verdicts))
+        names = [one.message_id for one in verdicts]
+        if "m13" in names:
+            raise DataRefusedError("the database refuses it")
+        applied.extend(names)
+
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 99)
+    source = Rejecting()
+    wire = [
+        sent(n, verdict(message_id=f"m{n}").model_dump_json(exclude_none=True).encode())
+        for n in range(64)
+    ]
+    await intake._settle(cast(Deliveries, source), wire)
+    assert applied == [f"m{n}" for n in range(64) if n != 13]
+    assert (source.rejected, source.acknowledged, len(tries)) == ([13], [63], 13)

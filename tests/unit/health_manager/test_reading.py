@@ -26,7 +26,7 @@ async def test_all_queues_have_one_memory() -> None:
     """A verdict that came by two of them is applied once."""
     kept = Kept()
     settings = HealthManagerSettings.model_construct(
-        amqp_url="amqp://nowhere", prefetch=10, verdict_shards=2
+        amqp_url="amqp://nowhere", verdict_prefetch=10, verdict_shards=2
     )
     reading = VerdictReading(
         settings, cast(Store, kept), cast(Publisher, None), cast(AsyncEngine, None)

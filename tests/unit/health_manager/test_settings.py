@@ -6,6 +6,7 @@ import pytest
 
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.settings import ServiceSettings, load_settings
+from gatemesh_health_manager.intake import LARGEST_BATCH
 from gatemesh_health_manager.settings import HealthManagerSettings
 
 
@@ -16,6 +17,7 @@ def test_the_database_is_the_only_thing_it_must_be_told(monkeypatch: pytest.Monk
     settings = load_settings(HealthManagerSettings)
     assert settings.policy_file == Path("policy.toml")
     assert (settings.prefetch, settings.tick_s, settings.heartbeat_s) == (500, 1, 2)
+    assert settings.verdict_prefetch > 2 * LARGEST_BATCH
     assert "p@" not in repr(settings)
 
 
