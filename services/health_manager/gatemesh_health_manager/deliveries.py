@@ -2,23 +2,33 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable
+from typing import NamedTuple
 
 import aio_pika
 from aio_pika.abc import AbstractConnection
 from aiormq.abc import AbstractChannel, DeliveredMessage
 
-from gatemesh_health_manager.frames import Delivery, SievedConnection
-
 LONGEST_ANSWER_S = 10.0
+
+
+class Delivery(NamedTuple):
+    """One message."""
+
+    tag: int
+    body: bytes
+    whole: DeliveredMessage
+
+    def unpacked(self) -> aio_pika.IncomingMessage:
+        """Return the message with all that it says; it cannot be acknowledged."""
+        return aio_pika.IncomingMessage(self.whole, no_ack=True)
 
 
 class Deliveries:
     """One consumer of one queue; `notify` is called whenever there is something new.
 
-    The client below aio-pika keeps the connection, the channel and the consumer. Messages do not
-    go through it.
+    aio-pika wraps each message and sends one acknowledgement each; a batch needs neither, so this
+    reads from the channel below.
     """
 
     def __init__(
@@ -32,11 +42,6 @@ class Deliveries:
         self._notify = notify
         self._tag = ""
 
-    def take(self, deliveries: Iterable[Delivery]) -> None:
-        """Let messages wait."""
-        self.waiting.extend(deliveries)
-        self._notify()
-
     @property
     def is_lost(self) -> bool:
         """True when the connection or the channel is closed; what was not acknowledged returns."""
@@ -47,7 +52,7 @@ class Deliveries:
         self._channel.closing.add_done_callback(self._hear_end)
         self._channel.on_consumer_cancel_callbacks.add(self._hear_cancel)
         await self._channel.basic_qos(prefetch_count=prefetch, timeout=LONGEST_ANSWER_S)
-        begun = await self._channel.basic_consume(queue, pass_by, timeout=LONGEST_ANSWER_S)
+        begun = await self._channel.basic_consume(queue, self._take, timeout=LONGEST_ANSWER_S)
         self._tag = begun.consumer_tag or ""
 
     async def acknowledge(self, tag: int) -> None:
@@ -67,6 +72,10 @@ class Deliveries:
         """Close the connection; what was not acknowledged is delivered again."""
         await self._connection.close()
 
+    async def _take(self, message: DeliveredMessage) -> None:
+        self.waiting.append(Delivery(message.delivery_tag or 0, message.body, message))
+        self._notify()
+
     def _hear_cancel(self, _frame: object) -> None:
         self.is_cancelled = True
         self._notify()
@@ -78,11 +87,6 @@ class Deliveries:
         self._notify()
 
 
-async def pass_by(message: DeliveredMessage) -> None:
-    """Refuse what reaches the client; messages do not."""
-    raise RuntimeError(f"delivery {message.delivery_tag} went through the client")
-
-
 async def consume(
     amqp_url: str, queue: str, prefetch: int, notify: Callable[[], None]
 ) -> Deliveries:
@@ -91,14 +95,10 @@ async def consume(
     Raises:
         OSError, TimeoutError, AMQPError: there is no broker, or it refuses.
     """
-    opening = aio_pika.connect(
-        amqp_url, timeout=LONGEST_ANSWER_S, connection_class=SievedConnection
-    )
-    connection = cast(SievedConnection, await opening)
+    connection = await aio_pika.connect(amqp_url, timeout=LONGEST_ANSWER_S)
     try:
         channel = await connection.channel(publisher_confirms=False)
         opened = Deliveries(connection, await channel.get_underlay_channel(), notify)
-        connection.take = opened.take
         await opened.consume(queue, prefetch)
     except BaseException:
         await connection.close()

@@ -15,8 +15,7 @@ from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_health_manager.batcher import describe
-from gatemesh_health_manager.deliveries import Deliveries, consume
-from gatemesh_health_manager.frames import Delivery, UnreadableError
+from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
 
 log = logging.getLogger(__name__)
 
@@ -137,12 +136,7 @@ class Intake:
 
     async def _refuse(self, source: Deliveries, message: Delivery, error: Exception) -> None:
         """Move a message to the dead letters; where that fails, the broker does it."""
-        try:
-            whole = message.unpacked()
-        except UnreadableError:
-            await source.reject(message.tag)
-            return
-        if not await bury(self._publisher, whole, self.queue, error):
+        if not await bury(self._publisher, message.unpacked(), self.queue, error):
             await source.reject(message.tag)
 
 

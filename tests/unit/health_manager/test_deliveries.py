@@ -2,19 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 from aio_pika.abc import AbstractConnection
 from aiormq.abc import AbstractChannel, DeliveredMessage
-from pamqp import commands, frame
-from pamqp.base import Frame
+from pamqp import commands
+from pamqp.header import ContentHeader
 
-from gatemesh_health_manager.deliveries import Deliveries, consume, pass_by
-
-from .test_frames import frames_of, sent
+from gatemesh_health_manager.deliveries import Deliveries
 
 
 @dataclass
@@ -78,21 +75,25 @@ async def reading() -> Reading:
     return found
 
 
+def sent(tag: int, body: bytes) -> DeliveredMessage:
+    """Return one message as it comes from the channel."""
+    properties = commands.Basic.Properties(message_id=f"m{tag}", headers={"cloudEvents:id": "x"})
+    deliver = commands.Basic.Deliver("tag-1", tag, exchange="e", routing_key="k")
+    header = ContentHeader(0, len(body), properties)
+    return DeliveredMessage(delivery=deliver, header=header, body=body, channel=cast(Any, None))
+
+
 async def test_messages_wait_in_their_order(reading: Reading) -> None:
-    """Those that came together are told once."""
-    reading.source.take([sent(1, b"one"), sent(2, b"")])
-    reading.source.take([sent(2**40, b"three")])
+    """Each is told, and is more than its body for the dead letters."""
+    for tag, body in ((1, b"one"), (2, b""), (2**40, b"three")):
+        await reading.channel.take(sent(tag, body))
     found = [(message.tag, message.body) for message in reading.source.waiting]
     assert found == [(1, b"one"), (2, b""), (2**40, b"three")]
-    assert reading.news == 2
+    assert reading.news == 3
+    whole = reading.source.waiting[0].unpacked()
+    assert (whole.body, whole.message_id, whole.routing_key) == (b"one", "m1", "k")
+    assert whole.headers == {"cloudEvents:id": "x"}
     assert reading.channel.told == [("qos", 9), ("consume", "q")]
-
-
-async def test_the_client_is_given_no_message(reading: Reading) -> None:
-    """One that it got all the same is not taken for handled."""
-    assert reading.channel.take is pass_by
-    with pytest.raises(RuntimeError, match="through the client"):
-        await pass_by(cast(DeliveredMessage, commands.Basic.Deliver("tag-1", 7)))
 
 
 async def test_many_are_acknowledged_at_once_and_one_is_rejected(reading: Reading) -> None:
@@ -124,51 +125,3 @@ async def test_an_end_is_told(reading: Reading, fault: Exception | None) -> None
     await asyncio.sleep(0)
     assert reading.source.is_lost
     assert reading.news == 1
-
-
-ANSWERS: dict[type[object], list[Frame]] = {
-    commands.Connection.StartOk: [commands.Connection.Tune(16, 4096, 0)],
-    commands.Connection.Open: [commands.Connection.OpenOk()],
-    commands.Channel.Open: [commands.Channel.OpenOk()],
-    commands.Basic.Qos: [commands.Basic.QosOk()],
-    commands.Channel.Close: [commands.Channel.CloseOk()],
-    commands.Connection.Close: [commands.Connection.CloseOk()],
-}
-OFFER = commands.Connection.Start(
-    server_properties={"capabilities": {"consumer_cancel_notify": True}}, mechanisms="PLAIN"
-)
-
-
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Speak as a broker does; deliver two messages to a consumer, then delete his queue."""
-    await reader.readexactly(8)
-    writer.write(frame.marshal(OFFER, 0))
-    with suppress(asyncio.IncompleteReadError):
-        while True:
-            head = await reader.readexactly(7)
-            _, channel, size = frame.frame_parts(head)
-            said = frame.unmarshal(head + await reader.readexactly((size or 0) + 1))[2]
-            for answer in ANSWERS.get(type(said), ()):
-                writer.write(frame.marshal(answer, channel))
-            if isinstance(said, commands.Basic.Consume):
-                tag = said.consumer_tag
-                writer.write(frame.marshal(commands.Basic.ConsumeOk(tag), channel))
-                writer.write(b"".join([*frames_of(1, b"one"), *frames_of(2, b"two")]))
-                writer.write(frame.marshal(commands.Basic.Cancel(tag, nowait=True), channel))
-    writer.close()
-
-
-async def test_the_client_consumes_past_itself() -> None:
-    """Whoever reads sees the messages and the end of the queue, and may close in peace."""
-    news = asyncio.Event()
-    async with await asyncio.start_server(serve, "127.0.0.1") as server, asyncio.timeout(20):
-        _, port = server.sockets[0].getsockname()
-        source = await consume(f"amqp://guest:guest@127.0.0.1:{port}/", "q", 9, news.set)
-        while not source.is_cancelled:
-            await news.wait()
-            news.clear()
-        assert [message.body for message in source.waiting] == [b"one", b"two"]
-        assert not source.is_lost
-        await source.acknowledge(2)
-        await source.close()
-        assert source.is_lost

@@ -11,11 +11,11 @@ from gatemesh_common.database import DataRefusedError
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import Verdict
 from gatemesh_common.publisher import Publisher
-from gatemesh_health_manager.deliveries import Deliveries
+from gatemesh_health_manager.deliveries import Deliveries, Delivery
 from gatemesh_health_manager.intake import UNREADABLE, Intake, read_verdict
 
 from .samples import verdict
-from .test_frames import sent
+from .test_deliveries import sent
 
 MINIMAL = {
     "instance_id": "engine-0",
@@ -99,24 +99,12 @@ async def test_poison_that_cannot_be_copied_is_left_to_the_broker() -> None:
     async def apply(verdicts: Sequence[Verdict]) -> None:
         applied.extend(verdicts)
 
-    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 9)
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()))
     source, good = Rejecting(), verdict()
     bodies = ((7, b"{no json"), (8, good.model_dump_json(exclude_none=True).encode()))
-    batch = [sent(tag, body) for tag, body in bodies]
+    batch = [Delivery(tag, body, sent(tag, body)) for tag, body in bodies]
     await intake._settle(cast(Deliveries, source), batch)
     assert (source.rejected, source.acknowledged, applied) == ([7], [8], [good])
-
-
-async def test_poison_that_cannot_be_unpacked_is_left_to_the_broker() -> None:
-    """What stands beside its body is unreadable, too."""
-
-    async def apply(verdicts: Sequence[Verdict]) -> None:
-        raise AssertionError(verdicts)
-
-    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 9)
-    source, poison = Rejecting(), sent(7, b"{no json")._replace(header=b"\x02\x00")
-    await intake._settle(cast(Deliveries, source), [poison])
-    assert (source.rejected, source.acknowledged) == ([7], [7])
 
 
 async def test_of_many_refused_together_only_the_guilty_one_fails() -> None:
@@ -133,10 +121,10 @@ async def test_of_many_refused_together_only_the_guilty_one_fails() -> None:
 
     intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 99)
     source = Rejecting()
-    wire = [
-        sent(n, verdict(message_id=f"m{n}").model_dump_json(exclude_none=True).encode())
-        for n in range(64)
+    bodies = [
+        verdict(message_id=f"m{n}").model_dump_json(exclude_none=True).encode() for n in range(64)
     ]
+    wire = [Delivery(n, body, sent(n, body)) for n, body in enumerate(bodies)]
     await intake._settle(cast(Deliveries, source), wire)
     assert applied == [f"m{n}" for n in range(64) if n != 13]
     assert (source.rejected, source.acknowledged, len(tries)) == ([13], [63], 13)
