@@ -266,7 +266,7 @@ def running_manager(amqp_url: str, url: str, **more: str) -> Iterator["subproces
         "GATEMESH_AMQP_URL": amqp_url,
         "GATEMESH_DATABASE_URL": url,
         "GATEMESH_HEALTH_MANAGER_ADMIN_PORT": "0",
-        "GATEMESH_LOG_LEVEL": "CRITICAL",
+        "GATEMESH_LOG_LEVEL": "ERROR",
         **more,
     }
     manager = subprocess.Popen([sys.executable, "-m", "gatemesh_health_manager"], env=environment)
