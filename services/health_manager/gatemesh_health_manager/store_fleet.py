@@ -73,7 +73,8 @@ async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[
     """Return the pools of those of some instances that are known."""
     if not names:
         return {}
-    return dict((await connection.execute(HOMES, {"names": list(names)})).tuples().all())
+    found = await connection.execute(HOMES, {"names": list(names)})
+    return {row.instance_id: row.pool for row in found}
 
 
 def locking(pools: Collection[str] | None = None) -> Select[Any]:
