@@ -398,8 +398,9 @@ async def test_readiness_follows_the_platform(
     platform: Platform, executor: ExecutorProcess, manager: Manager
 ) -> None:
     """Not ready without supervisord, ready with it; SIGTERM ends it with code 0."""
-    process = executor.start()
-    page = f"http://127.0.0.1:{platform.ports['admin']}/readyz"
+    port = str(platform.ports["admin"])
+    process = executor.start(GATEMESH_EXECUTOR_ADMIN_PORT=port)
+    page = f"http://127.0.0.1:{port}/readyz"
     await until_page(page, 503, "backend")
     platform.start()
     await until_page(page, 200, "ready")
@@ -424,8 +425,9 @@ async def test_a_broker_that_is_away_is_waited_for(
     """The service never ends in a crash loop over it."""
     platform.start()
     executor._environment["GATEMESH_AMQP_URL"] = "amqp://guest:guest@127.0.0.1:1/"
-    process = executor.start()
-    page = f"http://127.0.0.1:{platform.ports['admin']}/readyz"
+    port = str(platform.ports["admin"])
+    process = executor.start(GATEMESH_EXECUTOR_ADMIN_PORT=port)
+    page = f"http://127.0.0.1:{port}/readyz"
     await until_page(page, 503, "broker, consumers")
     assert process.poll() is None
 
