@@ -158,7 +158,8 @@ def engine(
     layout: EngineLayout, core: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningEngine]:
     """One real engine, with drills and figures switched on."""
-    with running_engine(layout, core, tmp_path_factory.mktemp("first")) as started:
+    folder = tmp_path_factory.mktemp("first")
+    with running_engine(layout, with_drills(core, folder), folder) as started:
         yield started
 
 
@@ -168,7 +169,8 @@ def second_engine(
 ) -> Iterator[RunningEngine]:
     """Another one like it, on another core where there is one."""
     other = next((each for each in usable_cores() if each != core), core)
-    with running_engine(layout, other, tmp_path_factory.mktemp("second")) as started:
+    folder = tmp_path_factory.mktemp("second")
+    with running_engine(layout, with_drills(other, folder), folder) as started:
         yield started
 
 
@@ -178,15 +180,21 @@ def engine_port(engine: RunningEngine) -> int:
     return engine.options.port
 
 
-@contextmanager
-def running_engine(layout: EngineLayout, core: int, folder: Path) -> Iterator[RunningEngine]:
-    """Run an engine with drills and figures while the block runs."""
-    options = EngineOptions(
+def with_drills(core: int, folder: Path) -> EngineOptions:
+    """Return how an engine is started with drills and figures switched on."""
+    return EngineOptions(
         port=free_port(),
         cpu_core=core,
         chaos_file=folder / "drill.json",
         plugin_file=folder / "figures.jsonl",
     )
+
+
+@contextmanager
+def running_engine(
+    layout: EngineLayout, options: EngineOptions, folder: Path
+) -> Iterator[RunningEngine]:
+    """Run an engine while the block runs; its log lies in the folder."""
     started = RunningEngine(layout, options, folder / "engine.log")
     started.start()
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.agent.parts import chat, serving, settings_for, until
-from tests.integration.real_engine.conftest import MODEL, RunningEngine, free_port
+from tests.integration.real_engine.conftest import MODEL, RunningEngine, free_port, running_engine
 
 from gatemesh_common.messages import CheckLevel, Reason
 from gatemesh_mesh.real_engine import EngineLayout, EngineOptions
@@ -30,13 +30,8 @@ def damaged(
     flags = ("--model", str(layout.model), "--kind", "nan_element", "--target", str(spoiled.model))
     subprocess.run((*program, *flags), check=True, capture_output=True, timeout=120)
     options = EngineOptions(free_port(), core, plugin_socket=folder / "figures.sock")
-    engine = RunningEngine(spoiled, options, folder / "engine.log")
-    engine.start()
-    try:
-        engine.await_ready()
-        yield engine
-    finally:
-        engine.kill()
+    with running_engine(spoiled, options, folder) as started:
+        yield started
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.real_engine.conftest import RunningEngine, free_port
+from tests.integration.real_engine.conftest import RunningEngine, free_port, running_engine
 
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import ReadmitInstance, RepairInstance, StepName
@@ -43,13 +43,8 @@ def engine(
     """Give a real engine whose developer mode is on."""
     monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
     options = EngineOptions(port=free_port(), cpu_core=core)
-    found = RunningEngine(layout, options, tmp_path / "engine.log")
-    found.start()
-    try:
-        found.await_ready()
-        yield found
-    finally:
-        found.kill()
+    with running_engine(layout, options, tmp_path) as started:
+        yield started
 
 
 async def carry_out(tools: Tools, instance: Instance, kind: Any) -> tuple[list[str], list[str]]:
