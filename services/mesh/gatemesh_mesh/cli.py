@@ -166,9 +166,11 @@ def run_suite(
     arguments: list[str], console: Console, *, fast: bool, real: bool, compose: bool
 ) -> int:
     """Run checks and tests and return the exit code of it all."""
-    failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
     # Before all parts: the first one needs them.
     os.environ.update(balancer_facts(ConsoleProgress(console)))
+
+    def check() -> list[str]:
+        return suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
 
     def prepare() -> dict[str, str]:
         facts = real_engine_facts(console, wanted=real and not fast)
@@ -176,8 +178,8 @@ def run_suite(
 
     if arguments or fast:
         command = suite.pytest_command(REPOSITORY, arguments, fast=fast)
-        return suite.run_tests(command, REPOSITORY, failed, prepare())
-    return suite.run_all_tests(suite.PARTS, REPOSITORY, failed, prepare, console)
+        return suite.run_tests(command, REPOSITORY, check(), prepare())
+    return suite.run_all_tests(suite.PARTS, REPOSITORY, check, prepare, console)
 
 
 def balancer_facts(progress: Progress) -> dict[str, str]:
