@@ -67,8 +67,10 @@ class Case:
     def change(self, **fields: Any) -> None:
         """Set fields of the record; most events about a healthy instance change none."""
         record = self.record
-        if any(getattr(record, name) is not value for name, value in fields.items()):
-            self.record = replace(record, **fields)
+        for name, value in fields.items():
+            if getattr(record, name) is not value:
+                self.record = record.having(**fields)
+                return
 
     def after(self, seconds: float) -> datetime:
         """Return the moment some seconds from now."""
