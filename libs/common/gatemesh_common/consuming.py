@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from json import JSONDecodeError
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import aio_pika
 from faststream import BaseMiddleware, ContextRepo
@@ -13,20 +13,33 @@ from faststream.rabbit import Channel, RabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 from pydantic import ValidationError
 
-from gatemesh_common.broker import WorkQueue, declare_topology
+from gatemesh_common.declaring import declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
+from gatemesh_common.exchanges import DEAD, SHADOW
 from gatemesh_common.message import BUCKET_HEADER
-from gatemesh_common.messages import DEAD, SHADOW
-from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
-from gatemesh_common.publisher import Publisher, is_told_to_end, whole_connection
+from gatemesh_common.metrics import DEAD_LETTERED
+from gatemesh_common.publisher import Publisher, whole_connection
+from gatemesh_common.retrying import retry_passing_faults
+from gatemesh_common.topology import WorkQueue
+
+# Services that receive retry as well; those that only send take it from `retrying`.
+__all__ = [
+    "BROKER_FAULTS",
+    "bury",
+    "consumer_broker",
+    "dead_letter_middleware",
+    "has_no_consumer",
+    "mend_topology",
+    "reason_of",
+    "retry_passing_faults",
+    "watch_consumers",
+]
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER)
 """Beginnings of the headers that a dead letter keeps: published again, it is proven and placed."""
 STOP_GRACE_S = 15.0
-LONGEST_RETRY_DELAY_S = 5.0
 LONGEST_DECLARING_S = 10.0
 LONGEST_ASKING_S = 5.0
 BROKER_FAULTS = (
@@ -136,26 +149,6 @@ async def bury(
         return False
     DEAD_LETTERED.labels(queue=queue).inc()
     return True
-
-
-async def retry_passing_faults(
-    operation: Callable[[], Awaitable[T]], *, first_delay_s: float = 0.05
-) -> T:
-    """Repeat an operation while it fails for a passing reason; the message stays unacknowledged."""
-    delay_s = first_delay_s
-    while True:
-        try:
-            return await operation()
-        except GatemeshError as error:
-            if is_told_to_end():
-                # The client takes a cancellation while it connects for a fault of the broker.
-                raise asyncio.CancelledError from error
-            if not error.retryable:
-                raise
-            RETRIED.labels(error=type(error).__name__).inc()
-            log.warning("retrying", extra={"error": str(error), "delay_s": delay_s})
-        await asyncio.sleep(delay_s)
-        delay_s = min(delay_s * 2, LONGEST_RETRY_DELAY_S)
 
 
 async def watch_consumers(

@@ -19,6 +19,7 @@ from gatemesh_common.commands import (
     RollBackInstance,
 )
 from gatemesh_common.delays import LAST_BIN
+from gatemesh_common.exchanges import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
 from gatemesh_common.message import (
     BUCKET_HEADER,
@@ -30,11 +31,6 @@ from gatemesh_common.message import (
 from gatemesh_common.reasons import Reason
 from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch
 from gatemesh_common.words import (
-    ALERTS,
-    CONTROL,
-    DEAD,
-    EVENTS,
-    SHADOW,
     Action,
     Attribution,
     CheckLevel,

@@ -13,12 +13,12 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gatemesh_common.clock import Clock
-from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.database import transaction
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.inbox import METADATA
 from gatemesh_common.messages import Message
 from gatemesh_common.publisher import CONTENT_TYPE, Publisher, envelope
+from gatemesh_common.retrying import retry_passing_faults
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Reasons for dead letters, and retrying what passes."""
+"""Reasons for dead letters, and lost consumers."""
 
 import asyncio
 import json
@@ -12,10 +12,9 @@ from gatemesh_common.broker import VERDICTS
 from gatemesh_common.consuming import (
     has_no_consumer,
     reason_of,
-    retry_passing_faults,
     watch_consumers,
 )
-from gatemesh_common.errors import DatabaseUnavailableError, GatemeshError
+from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import ActionRequest, Verdict
 from gatemesh_common.publisher import Publisher
 
@@ -114,32 +113,3 @@ async def test_consumers_are_lost_at_two_looks_in_a_row() -> None:
     broker = Counted(1, 0, 1, 0, 0, 1)
     await watch_consumers(cast("Publisher", broker), (VERDICTS,), every_s=0)
     assert broker.looks_left == 1
-
-
-class Flaky:
-    """Fails a few times, then works."""
-
-    def __init__(self, error: GatemeshError, times: int) -> None:
-        self.error = error
-        self.left = times
-
-    async def __call__(self) -> str:
-        """Fail or work."""
-        if self.left:
-            self.left -= 1
-            raise self.error
-        return "done"
-
-
-async def test_a_passing_fault_is_retried() -> None:
-    """Until it has passed."""
-    flaky = Flaky(DatabaseUnavailableError("away"), 3)
-    assert await retry_passing_faults(flaky, first_delay_s=0) == "done"
-
-
-async def test_another_fault_is_not() -> None:
-    """It would fail for ever."""
-    flaky = Flaky(GatemeshError("refused"), 1)
-    with pytest.raises(GatemeshError, match="refused"):
-        await retry_passing_faults(flaky, first_delay_s=0)
-    assert flaky.left == 0
