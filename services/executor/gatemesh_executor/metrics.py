@@ -8,6 +8,15 @@ COMMANDS_ENDED = Counter(
 COMMANDS_REFUSED = Counter(
     "gatemesh_executor_commands_refused_total", "Commands refused, by reason.", ["reason"]
 )
+COMMAND_SECONDS = Histogram(
+    "gatemesh_executor_command_seconds",
+    "Time that a command took from its first step to its last.",
+    ["action", "outcome"],
+    buckets=(0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800),
+)
+UNDER_WAY = Gauge(
+    "gatemesh_executor_under_way", "Commands being carried out, or waiting for another of theirs."
+)
 STEP_SECONDS = Histogram(
     "gatemesh_executor_step_seconds",
     "Time that a step of a command took.",
