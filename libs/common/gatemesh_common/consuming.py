@@ -196,6 +196,9 @@ async def watch_consumers(
     was deleted, does not, and raises nowhere; the caller ends the process, which its supervisor
     starts anew. What else of the topology was deleted meanwhile is declared again.
     """
+    for queue in queues:
+        # An alert on a rise needs the zero before it.
+        DEAD_LETTERED.labels(queue=queue.name)
     missed: set[str] = set()
     while True:
         await asyncio.sleep(every_s)

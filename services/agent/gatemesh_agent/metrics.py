@@ -105,3 +105,8 @@ SAMPLES_DROPPED = Counter(
 STALL_CHECKS = Counter(
     "gatemesh_agent_stall_checks_total", "Looks at quiet instances, by what they found.", ["found"]
 )
+
+# Alerts on a first one need the zero before it.
+REJECTED.labels(cause="no_instance", rerouted=False)
+for _type in ("Verdict", "RequestRejected", "TelemetryWindow"):
+    SPOOL_DROPPED.labels(type=_type)

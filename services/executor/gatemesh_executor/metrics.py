@@ -2,6 +2,8 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from gatemesh_common.signing import Distrust
+
 COMMANDS_ENDED = Counter(
     "gatemesh_executor_commands_total", "Commands that ended.", ["action", "outcome"]
 )
@@ -39,3 +41,7 @@ BALANCER_ASSERTED = Counter(
     "Servers whose state or weight a load balancer was told (again).",
     ["balancer"],
 )
+
+# Alerts on a first one need the zero before it.
+for _distrust in Distrust:
+    COMMANDS_REFUSED.labels(reason=_distrust.value)
