@@ -24,6 +24,7 @@ NAMES = (
     "supervisor",
     "fingerprint_key",
     "signing_seed",
+    "grafana",
 )
 READABLE = 0o444
 """Each folder is mounted into its reader alone, whose user has another number than ours."""
@@ -56,6 +57,7 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
         "agent/GATEMESH_AGENT_FINGERPRINT_KEY": made["fingerprint_key"],
         "shadow/GATEMESH_AMQP_URL": amqp_url,
         "engines/login.conf": supervisor_login(made["supervisor"]),
+        "grafana/admin_password": made["grafana"],
     }
 
 
@@ -97,6 +99,7 @@ def logins(made: Mapping[str, str]) -> str:
     return (
         f"broker's pages     user gatemesh, password {made['broker']}\n"
         f"database, reading  user reader, password {made['database_reader']}, database gatemesh\n"
+        f"Grafana            user admin, password {made['grafana']}\n"
     )
 
 

@@ -59,6 +59,7 @@ def test_only_the_maker_reads_all_of_them(tmp_path: Path) -> None:
         ("agent", {"broker", "fingerprint_key"}),
         ("shadow", {"broker"}),
         ("engines", set()),
+        ("grafana", {"grafana"}),
     ],
 )
 def test_a_reader_gets_what_it_needs(reader: str, expected: set[str]) -> None:
@@ -94,12 +95,12 @@ def test_supervisord_gets_a_hash() -> None:
 
 
 def test_show_tells_the_logins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A person needs two of them, and not the superuser's."""
+    """A person needs three of them, and not the superuser's."""
     main([], tmp_path)
     assert main(["show"], tmp_path) == 0
     shown, made = capsys.readouterr().out, known_secrets(tmp_path)
     told = {name for name in NAMES if made[name] in shown}
-    assert told == {"broker", "database_reader"}
+    assert told == {"broker", "database_reader", "grafana"}
 
 
 def test_show_before_the_first_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

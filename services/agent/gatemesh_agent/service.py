@@ -18,6 +18,7 @@ from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.insight import Insight, build_insight
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.metrics import TOKENS
 from gatemesh_agent.plugins import load_gates
 from gatemesh_agent.probe_asking import Asker, Pace
 from gatemesh_agent.probes import Desk, Prober
@@ -66,6 +67,7 @@ class Agent:
     def roll_telemetry(self) -> None:
         """Hand out the present telemetry window."""
         for window in self.telemetry.roll(utc_now(), self.router.in_flight):
+            TOKENS.inc(window.tokens)
             self.sender.put(window)
 
 

@@ -37,7 +37,13 @@ from gatemesh_executor.balancers.base import (
 )
 from gatemesh_executor.instances import Instances
 from gatemesh_executor.jobs import Job, Tools, observe
-from gatemesh_executor.metrics import COMMANDS_ENDED, COMMANDS_REFUSED, STEP_SECONDS
+from gatemesh_executor.metrics import (
+    COMMAND_SECONDS,
+    COMMANDS_ENDED,
+    COMMANDS_REFUSED,
+    STEP_SECONDS,
+    UNDER_WAY,
+)
 from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
 from gatemesh_executor.refuse import NOTHING_OBEYED, Obeyed, Refusal, refusal
 from gatemesh_executor.repair import CacheInUseError, LifeGoneError
@@ -223,7 +229,8 @@ class Executor:
         if task is not None:
             self._at_work.add(task)
         try:
-            yield
+            with UNDER_WAY.track_inprogress():
+                yield
         finally:
             self._at_work.discard(task)
 
@@ -253,7 +260,8 @@ class Executor:
         else:
             reason = "; ".join(job.notes)[:500]
         await journal.settle()
-        seen_at = self._clock()
+        seen_at, took_s = self._clock(), self._tools.pace.now() - begun
+        COMMAND_SECONDS.labels(action=command.action, outcome=outcome).observe(took_s)
         return report_message(
             command,
             seen_at,
@@ -262,7 +270,7 @@ class Executor:
             life_id=await self._present_life(job),
             killed=job.killed,
             core_dump=job.core_dump,
-            duration_s=self._tools.pace.now() - begun,
+            duration_s=took_s,
         )
 
     async def _present_life(self, job: Job) -> str | None:

@@ -148,7 +148,7 @@ class Store:
             fresh = await work.unseen(queue, verdicts)
             await work.load({verdict.instance_id: verdict.pool for verdict in fresh})
             await work.judge(fresh)
-        tell_verdicts(fresh)
+        tell_verdicts(fresh, self._clock())
 
     async def apply_records(self, queue: str, messages: Sequence[Message]) -> None:
         """Write down messages that nothing is decided about."""

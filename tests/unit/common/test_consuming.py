@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from prometheus_client import REGISTRY
 from pydantic import ValidationError
 
 from gatemesh_common.broker import VERDICTS
 from gatemesh_common.consuming import (
     has_no_consumer,
+    note_age,
     reason_of,
     watch_consumers,
 )
@@ -62,6 +65,21 @@ def test_other_errors_are_named_by_class() -> None:
     assert reason_of(KeyError("secret")) == "KeyError"
     assert reason_of(GatemeshError("told")) == "told"
     assert len(reason_of(GatemeshError("x" * 5000))) == 1000
+
+
+@pytest.mark.parametrize(
+    ("sent", "age_s"),
+    [("2026-05-01T12:00:00+00:00", 5), ("2026-05-01T12:00:09+00:00", 0), (None, None), (7, None)],
+)
+def test_the_age_of_a_message_is_noted(sent: object, age_s: float | None) -> None:
+    """One that does not say when it was sent counts for nothing."""
+    now = datetime(2026, 5, 1, 12, 0, 5, tzinfo=UTC).timestamp()
+    names = [f"gatemesh_queue_age_seconds_{part}" for part in ("count", "sum")]
+    before = [REGISTRY.get_sample_value(name, {"queue": "q"}) or 0 for name in names]
+    note_age("q", sent, now)
+    after = [REGISTRY.get_sample_value(name, {"queue": "q"}) or 0 for name in names]
+    assert after[0] - before[0] == (age_s is not None)
+    assert after[1] - before[1] == (age_s or 0)
 
 
 class GivenUp:

@@ -66,6 +66,19 @@ async def test_a_command_ends_with_its_report(world: World, executor: Executor) 
     assert (report.life_id, report.incident_id, report.traceparent) == ("life-2", "i-1", "t")
 
 
+async def test_the_time_of_a_command_is_counted(world: World, executor: Executor) -> None:
+    """By action and outcome; it is the time that the report tells."""
+    labels = {"action": "restart", "outcome": "succeeded"}
+    names = [f"gatemesh_executor_command_seconds_{part}" for part in ("count", "sum")]
+    before = [REGISTRY.get_sample_value(name, labels) or 0 for name in names]
+    await executor.obey(world.command(RestartInstance, life_id=await world.start()))
+    after = [REGISTRY.get_sample_value(name, labels) or 0 for name in names]
+    [report] = reports(world)
+    assert after[0] - before[0] == 1
+    assert after[1] - before[1] == pytest.approx(report.duration_s)
+    assert REGISTRY.get_sample_value("gatemesh_executor_under_way") == 0
+
+
 async def test_a_redelivered_command_repeats_its_messages(world: World, executor: Executor) -> None:
     """After a crash; the inbox of the manager drops the copies by their ids."""
     command = world.command(EjectInstance)
