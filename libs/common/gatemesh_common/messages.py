@@ -70,6 +70,7 @@ __all__ = [
     "Decoding",
     "DrainInstance",
     "EjectInstance",
+    "FleetBrakeChanged",
     "GateCounts",
     "HandmadeMessage",
     "Identifier",
@@ -437,6 +438,25 @@ class IncidentChanged(InstanceMessage):
     """The name of the ordered steps that answer it."""
 
 
+class FleetBrakeChanged(Message):
+    """The fleet brake of a pool fell, or a person reset it (event, published by the manager)."""
+
+    exchange = EVENTS
+    routing_key = "brake.v1"
+    mandatory = False
+
+    pool: Identifier
+    status: Literal["fell", "reset"]
+    reason: str = ""
+    """Why it fell; or who reset it, and what became of what it had held."""
+    suspect_version: str = ""
+    """The new model version that most of the accused run, if that is so."""
+
+    def key_words(self) -> tuple[str, ...]:
+        """Return the pool."""
+        return (self.pool,)
+
+
 MESSAGES: tuple[type[Message], ...] = (
     Verdict,
     ActionRequest,
@@ -457,6 +477,7 @@ MESSAGES: tuple[type[Message], ...] = (
     RequestRejected,
     StateChanged,
     IncidentChanged,
+    FleetBrakeChanged,
     ShadowSample,
     Baseline,
 )
