@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from gatemesh_common.commands import (
     COMMAND,
@@ -111,6 +111,9 @@ __all__ = [
 ]
 
 
+TEXT_OR_OBJECT = {"anyOf": [{"type": "object"}, {"type": "string"}]}
+
+
 class Span(BaseModel):
     """The part of an answer that is at fault, half-open, counted from its start."""
 
@@ -158,7 +161,8 @@ class Verdict(HandmadeMessage):
     decoding: Decoding = Decoding.UNKNOWN
     attribution: Attribution = Attribution.UNKNOWN
     """Whose fault it is; a failure that is the request's does not count against the instance."""
-    details: dict[str, Any] = Field(default_factory=dict)
+    details: Annotated[dict[str, Any], WithJsonSchema(TEXT_OR_OBJECT)] = Field(default_factory=dict)
+    """Free text of a publisher by hand becomes `{"text": ...}`."""
 
     def placing(self) -> Mapping[str, str]:
         """Return the bucket of the instance: all of its verdicts take one way, in order."""
