@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 APP_ID = "notifier"
 FORGET_EVERY_S = 3600.0
+LONGEST_TRY_S = 6.0
+"""How long a try may take that is under way at the end."""
 STOP_GRACE_S = 2.0
 """What is not told yet goes back to the queue."""
 PREFETCH = 1000
@@ -86,6 +88,9 @@ async def serve(settings: NotifierSettings) -> int:
     async def stop_in_order() -> None:
         await stop.wait()
         readiness.set("consumers", met=False)
+        # What is being sent now must be written down, or it would be told again.
+        desk.stop()
+        await asyncio.sleep(LONGEST_TRY_S)
 
     try:
         await first_to_end(

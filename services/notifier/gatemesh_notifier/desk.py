@@ -34,6 +34,11 @@ class Desk:
         for courier in self._couriers:
             courier.post(fact)
 
+    def stop(self) -> None:
+        """Have `run` end once nothing is under way."""
+        for courier in self._couriers:
+            courier.stop()
+
     async def run(self) -> None:
-        """Deliver, for ever."""
+        """Deliver until stopped."""
         await asyncio.gather(*(courier.run() for courier in self._couriers))

@@ -191,7 +191,9 @@ async def test_what_cannot_be_delivered_is_kept_with_the_targets_name(site: Site
         assert str(letter.headers["x-gatemesh-reason"]).startswith("not delivered to json-1:")
         assert SECRET not in str(letter.headers)
         site.hook.takes = True
-        again = aio_pika.Message(letter.body, "application/json", message_id=letter.message_id)
+        again = aio_pika.Message(
+            letter.body, content_type=letter.content_type, message_id=letter.message_id
+        )
         await site.publisher.publish_raw(again, event.exchange, event.key(), mandatory=True)
         refused, taken = [await site.hook.next() for _ in range(2)]
         assert refused == taken

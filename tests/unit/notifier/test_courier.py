@@ -27,11 +27,27 @@ class Room:
 
     answers: list[bool] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, text: Text) -> bool:
         """Keep the text; without an answer given, take it."""
+        self.asked.set()
         self.texts.append(text)
         return self.answers.pop(0) if self.answers else True
+
+
+class SlowRoom(Room):
+    """Takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = asyncio.Event()
+
+    async def send(self, text: Text) -> bool:
+        """Wait until released."""
+        self.asked.set()
+        await self.released.wait()
+        return await super().send(text)
 
 
 @pytest.fixture
@@ -140,3 +156,36 @@ async def test_what_it_does_not_want(build: Build) -> None:
     courier = build(Room())
     courier.target = courier.target.model_copy(update={"levels": frozenset({"page"})})
     assert courier.post(told()) is None
+
+
+async def test_it_stops_between_tries_and_after_one_that_is_under_way(build: Build) -> None:
+    """What may have been taken is waited for; what was not goes back to its queue."""
+    room = Room(answers=[False])
+    courier = build(room)
+    courier.first_retry_s = 30
+    future = posted(courier, told(message_id="m-1"))
+    running = asyncio.create_task(courier.run())
+    await room.asked.wait()
+    courier.stop()
+    await asyncio.wait_for(running, 10)
+    assert not future.done()
+    assert len(room.texts) == 1
+
+    taking = build(slow := SlowRoom())
+    future = posted(taking, told(message_id="m-2", status="held"))
+    running = asyncio.create_task(taking.run())
+    await slow.asked.wait()
+    taking.stop()
+    slow.released.set()
+    await asyncio.wait_for(running, 10)
+    assert await future
+    assert taking.journal.has(taking.target.name, "m-2")
+
+
+async def test_it_stops_while_nothing_is_due(build: Build) -> None:
+    """At once."""
+    courier = build(Room())
+    running = asyncio.create_task(courier.run())
+    await asyncio.sleep(0)
+    courier.stop()
+    await asyncio.wait_for(running, 10)
