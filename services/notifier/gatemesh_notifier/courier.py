@@ -102,9 +102,12 @@ class Courier:
         return None
 
     async def _deliver(self, notification: Notification) -> Ending:
-        """Try until it is taken, given up or stopped."""
+        """Try until it is taken, given up or stopped.
+
+        Waiting behind others counts: no event is held longer than the broker bears.
+        """
         text = self.wording.text_of(notification)
-        end_s, delay_s = self.monotonic() + self.give_up_after_s, self.first_retry_s
+        end_s, delay_s = notification.since_s + self.give_up_after_s, self.first_retry_s
         while not await self.send(text):
             FAILED_TRIES.labels(self.target.name).inc()
             TARGET_UP.labels(self.target.name).set(0)

@@ -29,6 +29,8 @@ class Line:
     fact: Fact
     count: int
     message_ids: tuple[str, ...]
+    since_s: float = 0.0
+    """When the first of its events came."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class Notification:
     def level(self) -> Level:
         """The weight of its weightiest line."""
         return max((line.fact.level for line in self.lines), key=WEIGHT.__getitem__)
+
+    @property
+    def since_s(self) -> float:
+        """When the first of its events came."""
+        return min(line.since_s for line in self.lines)
 
     @property
     def message_ids(self) -> tuple[str, ...]:
@@ -98,7 +105,8 @@ class Mailbox:
         known = lines.get(fact.subject)
         ids = (*(known.message_ids if known else ()), fact.message_id)
         repeated = known is not None and known.fact.word == fact.word
-        line = Line(fact, known.count + 1 if known and repeated else 1, ids)
+        count = known.count + 1 if known and repeated else 1
+        line = Line(fact, count, ids, known.since_s if known else now_s)
         self._waiting.setdefault(fact.pool, lines)[fact.subject] = line
         again = fact.subject in self._alerted
         slowly = again or fact.level is Level.QUIET

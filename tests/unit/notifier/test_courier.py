@@ -126,6 +126,18 @@ async def test_given_up(build: Build, journal: Journal) -> None:
     assert metric("undelivered_total", courier) == 1
 
 
+async def test_waiting_behind_others_counts(build: Build) -> None:
+    """Events that came while another was tried are not held as long again."""
+    room = Room(answers=[False])
+    courier = build(room)
+    fact = told(message_id="m-1")
+    future = posted(courier, fact)
+    courier.monotonic = lambda: asyncio.get_running_loop().time() + courier.give_up_after_s
+    async with at_work(courier):
+        assert not await future
+    assert len(room.texts) == 1
+
+
 async def test_the_same_message_while_it_waits(build: Build) -> None:
     """A redelivery joins the first, and nothing is told twice."""
     room = Room()

@@ -64,6 +64,7 @@ def test_an_incident_that_ends_while_it_waits_is_one_quiet_line() -> None:
     found = box.take(5)
     assert found is not None
     assert (found.level, len(found.lines), len(found.message_ids)) == (Level.QUIET, 1, 2)
+    assert found.since_s == 0
 
 
 def test_what_is_over_waits_longer_unless_something_else_goes() -> None:

@@ -126,12 +126,12 @@ async def test_a_plugin_that_hangs_is_given_up() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "dingtalk://abcdefgh",
+        "dingtalk://secret@abcdefgh",
         "wecombot://0d5b2ba1-8b9c-4b8e-9b1d-3c4d5e6f7a8b",
         "feishu://4f7a2b1c-abc1-4ef9-9c3a-c3f1e6b1a2d3",
         "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#alarm",
-        "pagerduty://A0123456789012345678901234567890@A01234567890123456",
-        "mailto://user:pass@example.org",
+        "pagerduty://A0123456789012345678901234567890@A01234567890123456?action=map&dedup=x",
+        "mailtos://user:pass@example.org?from=a@example.org&to=b@example.org",
         "json://127.0.0.1",
     ],
 )
