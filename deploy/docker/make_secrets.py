@@ -56,6 +56,7 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
         "agent/GATEMESH_AMQP_URL": amqp_url,
         "agent/GATEMESH_AGENT_FINGERPRINT_KEY": made["fingerprint_key"],
         "shadow/GATEMESH_AMQP_URL": amqp_url,
+        "notifier/GATEMESH_AMQP_URL": amqp_url,
         "engines/login.conf": supervisor_login(made["supervisor"]),
         "grafana/admin_password": made["grafana"],
     }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from gatemesh_common.commands import (
     COMMAND,
@@ -66,6 +66,7 @@ __all__ = [
     "Decoding",
     "DrainInstance",
     "EjectInstance",
+    "FleetBrakeChanged",
     "GateCounts",
     "HandmadeMessage",
     "Identifier",
@@ -104,6 +105,9 @@ __all__ = [
     "key_segment",
     "new_message_id",
 ]
+
+
+TEXT_OR_OBJECT = {"anyOf": [{"type": "object"}, {"type": "string"}]}
 
 
 class Span(BaseModel):
@@ -153,7 +157,8 @@ class Verdict(HandmadeMessage):
     decoding: Decoding = Decoding.UNKNOWN
     attribution: Attribution = Attribution.UNKNOWN
     """Whose fault it is; a failure that is the request's does not count against the instance."""
-    details: dict[str, Any] = Field(default_factory=dict)
+    details: Annotated[dict[str, Any], WithJsonSchema(TEXT_OR_OBJECT)] = Field(default_factory=dict)
+    """Free text of a publisher by hand becomes `{"text": ...}`."""
 
     def placing(self) -> Mapping[str, str]:
         """Return the bucket of the instance: all of its verdicts take one way, in order."""
@@ -433,6 +438,25 @@ class IncidentChanged(InstanceMessage):
     """The name of the ordered steps that answer it."""
 
 
+class FleetBrakeChanged(Message):
+    """The fleet brake of a pool fell, or a person reset it (event, published by the manager)."""
+
+    exchange = EVENTS
+    routing_key = "brake.v1"
+    mandatory = False
+
+    pool: Identifier
+    status: Literal["fell", "reset"]
+    reason: str = ""
+    """Why it fell; or who reset it, and what became of what it had held."""
+    suspect_version: str = ""
+    """The new model version that most of the accused run, if that is so."""
+
+    def key_words(self) -> tuple[str, ...]:
+        """Return the pool."""
+        return (self.pool,)
+
+
 MESSAGES: tuple[type[Message], ...] = (
     Verdict,
     ActionRequest,
@@ -453,6 +477,7 @@ MESSAGES: tuple[type[Message], ...] = (
     RequestRejected,
     StateChanged,
     IncidentChanged,
+    FleetBrakeChanged,
     ShadowSample,
     Baseline,
 )
