@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from gatemesh_common.captures import Capture, CaptureStep, CaptureTerms, CaptureTexts
 from gatemesh_common.commands import (
     COMMAND,
     AnyCommand,
@@ -25,6 +26,7 @@ from gatemesh_common.message import (
     HandmadeMessage,
     InstanceMessage,
     Message,
+    Span,
     bucket_of,
 )
 from gatemesh_common.reasons import Reason
@@ -64,6 +66,10 @@ __all__ = [
     "Attribution",
     "Baseline",
     "BaselineEntry",
+    "Capture",
+    "CaptureStep",
+    "CaptureTerms",
+    "CaptureTexts",
     "CheckLevel",
     "Command",
     "CommandReport",
@@ -108,17 +114,6 @@ __all__ = [
     "key_segment",
     "new_message_id",
 ]
-
-
-class Span(BaseModel):
-    """The part of an answer that is at fault, half-open, counted from its start."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    char_start: int | None = Field(default=None, ge=0)
-    char_end: int | None = Field(default=None, ge=0)
-    token_start: int | None = Field(default=None, ge=0)
-    token_end: int | None = Field(default=None, ge=0)
 
 
 class Verdict(HandmadeMessage):
@@ -459,4 +454,6 @@ MESSAGES: tuple[type[Message], ...] = (
     IncidentChanged,
     ShadowSample,
     Baseline,
+    Capture,
+    CaptureTerms,
 )
