@@ -5,6 +5,7 @@ from faststream.rabbit import QueueType, RabbitExchange, RabbitQueue
 
 from gatemesh_common.declaring import bind_verdicts, declare_topology
 from gatemesh_common.topology import (
+    CAPTURES,
     COMMANDS,
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
@@ -32,6 +33,7 @@ from gatemesh_common.topology import (
 # Whoever subscribes needs the queues too: they are handed on from here. Others take them from
 # `topology` and `declaring`, and start without FastStream.
 __all__ = [
+    "CAPTURES",
     "COMMANDS",
     "DEAD_LETTERS",
     "DEAD_LETTER_ARGUMENTS",

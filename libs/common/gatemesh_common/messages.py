@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
+from gatemesh_common.captures import Capture, CaptureStep, CaptureTerms, CaptureTexts
 from gatemesh_common.commands import (
     COMMAND,
     AnyCommand,
@@ -26,6 +27,7 @@ from gatemesh_common.message import (
     HandmadeMessage,
     InstanceMessage,
     Message,
+    Span,
     bucket_of,
 )
 from gatemesh_common.reasons import Reason
@@ -60,6 +62,10 @@ __all__ = [
     "Attribution",
     "Baseline",
     "BaselineEntry",
+    "Capture",
+    "CaptureStep",
+    "CaptureTerms",
+    "CaptureTexts",
     "CheckLevel",
     "Command",
     "CommandReport",
@@ -108,17 +114,6 @@ __all__ = [
 
 
 TEXT_OR_OBJECT = {"anyOf": [{"type": "object"}, {"type": "string"}]}
-
-
-class Span(BaseModel):
-    """The part of an answer that is at fault, half-open, counted from its start."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    char_start: int | None = Field(default=None, ge=0)
-    char_end: int | None = Field(default=None, ge=0)
-    token_start: int | None = Field(default=None, ge=0)
-    token_end: int | None = Field(default=None, ge=0)
 
 
 class Verdict(HandmadeMessage):
@@ -480,4 +475,6 @@ MESSAGES: tuple[type[Message], ...] = (
     FleetBrakeChanged,
     ShadowSample,
     Baseline,
+    Capture,
+    CaptureTerms,
 )

@@ -41,6 +41,7 @@ STEPS = WorkQueue("health_manager.steps", EVENTS, "step.v1.#")
 OBSERVATIONS = WorkQueue("health_manager.observations", EVENTS, "observed.v1.#")
 TELEMETRY = WorkQueue("health_manager.telemetry", EVENTS, "telemetry.v1.#")
 REJECTED = WorkQueue("health_manager.rejected", EVENTS, "rejected.v1.#")
+CAPTURES = WorkQueue("health_manager.captures", EVENTS, "capture.v1.#", most_messages=2000)
 SAMPLES = WorkQueue("shadow.samples", SHADOW, "sample.v1.#", most_messages=2000)
 COMMANDS = WorkQueue("executor.commands", CONTROL, "command.v1.#")
 
@@ -59,6 +60,7 @@ WORK_QUEUES = (
     OBSERVATIONS,
     TELEMETRY,
     REJECTED,
+    CAPTURES,
     SAMPLES,
     COMMANDS,
 )
