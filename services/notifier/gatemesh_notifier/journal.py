@@ -85,7 +85,12 @@ class Journal:
 
     def forget(self, before: datetime) -> int:
         """Drop what is older; return how much that was."""
-        return self._file.execute("DELETE FROM told WHERE at < ?", (before.timestamp(),)).rowcount
+        try:
+            deleted = self._file.execute("DELETE FROM told WHERE at < ?", (before.timestamp(),))
+        except sqlite3.Error as error:
+            log.warning("journal_not_shortened", extra={"error": type(error).__name__})
+            return 0
+        return deleted.rowcount
 
     def close(self) -> None:
         """Close the file."""
