@@ -17,6 +17,7 @@ from gatemesh_notifier.metrics import (
     NOTIFICATIONS,
     TARGET_UP,
     UNDELIVERED,
+    UNWRITTEN,
     WAITING,
 )
 from gatemesh_notifier.sending import Send
@@ -123,7 +124,8 @@ class Courier:
 
     def _note_delivered(self, notification: Notification) -> None:
         now = self.clock()
-        self.journal.write(self.target.name, notification.lines, now)
+        if not self.journal.write(self.target.name, notification.lines, now):
+            UNWRITTEN.inc()
         NOTIFICATIONS.labels(self.target.name, notification.level.value).inc()
         oldest = min(line.fact.at for line in notification.lines)
         DELAY_SECONDS.observe(max(0.0, (now - oldest).total_seconds()))

@@ -1,13 +1,17 @@
 """What was told to whom, on disk: a message that comes again after a restart is told once."""
 
+import logging
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from gatemesh_common.errors import SettingsError
 from gatemesh_notifier.facts import Level
 from gatemesh_notifier.grouping import Line
+
+log = logging.getLogger(__name__)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS told (
@@ -48,8 +52,11 @@ class Journal:
         query = "SELECT 1 FROM told WHERE target = ? AND message_id = ?"
         return self._file.execute(query, (target, message_id)).fetchone() is not None
 
-    def write(self, target: str, lines: Iterable[Line], now: datetime) -> None:
-        """Keep that a target was told of some lines."""
+    def write(self, target: str, lines: Iterable[Line], now: datetime) -> bool:
+        """Keep that a target was told of some lines; False when the disk does not take it.
+
+        That is no reason to end: after the next start the same would be told again.
+        """
         rows = [
             (target, one, line.fact.subject, line.fact.word, line.fact.level, now.timestamp())
             for line in lines
@@ -57,9 +64,16 @@ class Journal:
             if not line.fact.is_alert
             for one in line.message_ids
         ]
-        self._file.execute("BEGIN IMMEDIATE")
-        self._file.executemany("INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?, ?, ?)", rows)
-        self._file.execute("COMMIT")
+        try:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._file.executemany("INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._file.execute("COMMIT")
+        except sqlite3.Error as error:
+            log.exception("journal_not_written", extra={"error": type(error).__name__})
+            with suppress(sqlite3.Error):
+                self._file.execute("ROLLBACK")
+            return False
+        return True
 
     def last_words(self, target: str) -> dict[str, str]:
         """Return the last word told of each subject that is not over."""
@@ -71,7 +85,12 @@ class Journal:
 
     def forget(self, before: datetime) -> int:
         """Drop what is older; return how much that was."""
-        return self._file.execute("DELETE FROM told WHERE at < ?", (before.timestamp(),)).rowcount
+        try:
+            deleted = self._file.execute("DELETE FROM told WHERE at < ?", (before.timestamp(),))
+        except sqlite3.Error as error:
+            log.warning("journal_not_shortened", extra={"error": type(error).__name__})
+            return 0
+        return deleted.rowcount
 
     def close(self) -> None:
         """Close the file."""

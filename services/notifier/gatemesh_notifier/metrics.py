@@ -14,6 +14,10 @@ UNDELIVERED = Counter(
     "Messages given up; their events are dead letters.",
     ["target"],
 )
+UNWRITTEN = Counter(
+    "gatemesh_notifier_unwritten_total",
+    "Deliveries that could not be written down; a restart may repeat them.",
+)
 NOT_NEWS = Counter(
     "gatemesh_notifier_not_news_total", "Events that said nothing new to a target.", ["target"]
 )

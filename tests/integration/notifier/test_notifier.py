@@ -165,9 +165,12 @@ async def test_killed_while_nobody_answers_and_told_once_after_that(site: Site) 
     site.hook.takes = True
     while not site.hook.bodies.empty():
         site.hook.bodies.get_nowait()
-    async with site.running():
+    async with site.running() as process:
         assert (await site.hook.next())[1] == "[gatemesh] pool chat: trouble, the mesh acts (1)"
         await site.publisher.publish(event)
+        # What was sent is written down before the end; killed here, it might not be.
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), DEADLINE_S) == 0
     async with site.running():
         await site.publisher.publish(event)
         await site.publisher.publish(incident(incident_id="i-2"))

@@ -70,6 +70,14 @@ def test_a_message_written_twice_stands_once(journal: Journal) -> None:
     assert journal.forget(NOW + timedelta(seconds=1)) == 1
 
 
+def test_a_disk_that_takes_nothing_ends_nothing(tmp_path: Path) -> None:
+    """Ended, the notifier would tell the same again at every start."""
+    journal = Journal(tmp_path)
+    journal.close()
+    assert not journal.write("room", [line(told())], NOW)
+    assert journal.forget(NOW) == 0
+
+
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     """With its setting, at start."""
     (tmp_path / FILE_NAME).write_bytes(b"no database, but long enough to be read as one" * 50)
