@@ -1,17 +1,43 @@
-"""Puts pages that the site's navigation names nowhere where a reader finds them."""
+"""Makes the site show what code hosts show, and every page somewhere in its navigation."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 DECISIONS, MORE = "Decisions", "More"
 ADR = "adr"
+FENCE = "```"
+BEGINS = {"table": re.compile(r"\|"), "list": re.compile(r"(?:- |\d+\. )")}
+"""What code hosts take for a block of its own, also right below a text."""
+BELONGS = {"table": re.compile(r"\||#|$"), "list": re.compile(r"[- ]|\d+\. |#|$")}
+"""A line above which needs no blank line to part it from such a block."""
 
 
 def on_config(config: Any) -> Any:
     """Complete the navigation; MkDocs calls it once, before anything is built."""
     config["nav"] = completed(config["nav"], Path(config["docs_dir"]))
     return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Return a page's text as the site's reader of Markdown needs it."""
+    return parted(markdown)
+
+
+def parted(text: str) -> str:
+    """Return a text with a blank line before each list and table that follows a text directly."""
+    lines: list[str] = []
+    above, in_code = "", False
+    for line in text.splitlines():
+        if not in_code and any(
+            begins.match(line) and not BELONGS[kind].match(above) for kind, begins in BEGINS.items()
+        ):
+            lines.append("")
+        in_code ^= line.startswith(FENCE)
+        lines.append(line)
+        above = line
+    return "\n".join([*lines, ""])
 
 
 def completed(nav: list[Any], folder: Path) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from deploy.docs.hooks import DECISIONS, MORE, completed, pages_of
+from deploy.docs.hooks import DECISIONS, MORE, completed, on_page_markdown, pages_of
 
 from .pages import REPOSITORY
 
@@ -51,6 +51,23 @@ def test_a_complete_navigation_stays_as_it_is(tmp_path: Path) -> None:
     """No empty section is shown."""
     (tmp_path / "index.md").touch()
     assert completed([{"Home": "index.md"}], tmp_path) == [{"Home": "index.md"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param("Text\n- one\n- two\n", "Text\n\n- one\n- two\n", id="list"),
+        pytest.param("Text\n1. one\n", "Text\n\n1. one\n", id="numbers"),
+        pytest.param("<!-- x -->\n| a |\n|---|\n", "<!-- x -->\n\n| a |\n|---|\n", id="table"),
+        pytest.param("```\n$ x\n```\n- one\n", "```\n$ x\n```\n\n- one\n", id="below-code"),
+        pytest.param("```\nText\n- x\n| y |\n```\n", "```\nText\n- x\n| y |\n```\n", id="code"),
+        pytest.param("- one\n  goes on\n- two\n", "- one\n  goes on\n- two\n", id="goes-on"),
+        pytest.param("# Head\n| a |\n", "# Head\n| a |\n", id="heading"),
+    ],
+)
+def test_blocks_are_parted_from_the_text_above(text: str, wanted: str) -> None:
+    """Code hosts show them as lists and tables; the site must, too."""
+    assert on_page_markdown(text) == wanted
 
 
 @pytest.mark.skipif(
