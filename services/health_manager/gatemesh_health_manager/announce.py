@@ -50,6 +50,7 @@ def brake_events(fleet: Fleet, now: datetime) -> list[FleetBrakeChanged]:
 
 def state_events(decision: Decision, now: datetime) -> list[StateChanged]:
     """Return one event per transition."""
+    traces = {one.incident_id: one.traceparent for one in decision.incidents}
     return [
         StateChanged(
             timestamp=now,
@@ -61,6 +62,7 @@ def state_events(decision: Decision, now: datetime) -> list[StateChanged]:
             trigger=step.trigger,
             incident_id=step.incident_id,
             score=round(step.score, 1),
+            traceparent=traces.get(step.incident_id or ""),
         )
         for step in decision.transitions
     ]
@@ -83,6 +85,7 @@ def incident_events(
             policy_version=policy_version,
             would=incident.would,
             playbook=incident.playbook,
+            traceparent=incident.traceparent,
         )
         for incident in decision.incidents
     ]
