@@ -177,13 +177,16 @@ async def spoil_everybody(it: Play) -> None:
     least = len(it.site.plan.engines)
     for engine in it.site.plan.engines:
         it.site.spoil(engine.instance_id, "nan")
-    lives = "SELECT count(*) FROM commands_v1 WHERE issued_at >= %(since)s AND action = 'restart'"
+    # Those that must wait their turn may fail their suites meanwhile, and are replaced for that.
+    lives = """SELECT count(DISTINCT instance_id) FROM commands_v1 WHERE issued_at >= %(since)s
+        AND action IN ('restart', 'replace')"""
     serving = "SELECT count(*) FROM instance_health_v1 WHERE in_rotation"
     braked = "SELECT count(*) FROM pools_v1 WHERE braked"
-    async with asyncio.timeout(240):
-        while it.count(lives) < len(it.site.plan.engines) or not fleet.is_settled():
-            least = min(least, fleet.count(serving))
-            if fleet.count(braked):
-                await ask_for(it, "reset_brake", backlog="replay")
-            await asyncio.sleep(0.1)
+    end_s = asyncio.get_running_loop().time() + 240
+    while it.count(lives) < len(it.site.plan.engines) or not fleet.is_settled():
+        assert asyncio.get_running_loop().time() < end_s, fleet.unsettled()
+        least = min(least, fleet.count(serving))
+        if fleet.count(braked):
+            await ask_for(it, "reset_brake", backlog="replay")
+        await asyncio.sleep(0.1)
     it.facts["least_serving"] = least
