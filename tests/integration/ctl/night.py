@@ -38,9 +38,10 @@ STANDING_CLOCK = f"""
     CREATE FUNCTION night.now() RETURNS timestamptz LANGUAGE sql STABLE
         AS $$ SELECT '{THREE.isoformat()}'::timestamptz $$"""
 YARDSTICK = """
-    INSERT INTO baselines (pool, model_version, version, shadow_share, entries, changed_at) VALUES ('chat',
-        'chat-8b-2', 7, 0, '[{"metric": "surprisal", "decoding": "greedy", "script": "latin",
-        "count": 1840, "median": 0.31, "mad": 0.07}]', '2026-11-30 02:31:00+00')"""
+    INSERT INTO baselines (pool, model_version, version, shadow_share, entries, changed_at)
+    VALUES ('chat', 'chat-8b-2', 7, 0, '[{"metric": "surprisal", "decoding": "greedy",
+        "script": "latin", "count": 1840, "median": 0.31, "mad": 0.07}]',
+        '2026-11-30 02:31:00+00')"""
 GARBAGE = (
     ("replacement_chars", 0.2, 0.0),
     ("repetition", 0.93, 0.4),
@@ -217,16 +218,18 @@ class Night:
         """Let alice take engine-1 out, and a stranger try to forge commands."""
         self.at("02:55:30")
         wanted = (
-            (ActionRequest, "quarantine", "engine-1", "driver update"),
-            (TrialRequest, "restart", "engine-0", ""),
-            (ActionRequest, "release", "engine-2", "it looks slow"),
+            ("quarantine", "engine-1", "driver update", False),
+            ("restart", "engine-0", "", True),
+            ("release", "engine-2", "it looks slow", False),
         )
-        for kind, action, instance_id, reason in wanted:
-            asked = kind(
-                **self.fields(instance_id), action=action, requested_by="alice@desk", reason=reason
-            )
-            apply = self.store.apply_trial if kind is TrialRequest else self.store.apply_request
-            await apply("requests", asked, "alice")
+        for action, instance_id, reason, dry_run in wanted:
+            facts = self.fields(instance_id) | {"action": action, "requested_by": "alice@desk"}
+            if dry_run:
+                trial = TrialRequest.model_validate(facts)
+                await self.store.apply_trial("requests", trial, "alice")
+            else:
+                asked = ActionRequest.model_validate(facts | {"reason": reason})
+                await self.store.apply_request("requests", asked, "alice")
             self.later(4)
         await self.obey("engine-1", ("taken_out", 0.01), life="life-1")
         for reason in ("unsigned", "unknown_key: 'fec8eb52a189539c'"):

@@ -19,7 +19,8 @@ RIGHT = {20, 21, 23, 700, 701, 1700}
 """Types whose values stand to the right: numbers."""
 COLUMNS = """
     SELECT table_name, column_name,
-        CASE WHEN data_type = 'ARRAY' THEN ltrim(udt_name, '_') || '[]' ELSE data_type END FROM information_schema.columns
+        CASE WHEN data_type = 'ARRAY' THEN ltrim(udt_name, '_') || '[]' ELSE data_type END
+    FROM information_schema.columns
     WHERE table_schema = current_schema() AND table_name ~ '_v[0-9]+$'
     ORDER BY table_name, ordinal_position"""
 

@@ -251,7 +251,7 @@ def test_states_are_told_with_their_stay() -> None:
         ),
     )
     assert states(known) == [
-        "+0.00 s healthy -> draining for 2.50 s (condemned, score 70)",
+        "+0.00 s healthy -> draining for 2.50 s (condemned, score 70.0)",
         "+2.50 s draining -> restarting (drained, score 70.5)",
     ]
 
