@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 keys = typer.Typer(help="Keys that sign and verify commands.", no_args_is_help=True)
 application.add_typer(keys, name="keys")
-cli_insight.register(application)
-cli_requests.register(application)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -271,3 +269,7 @@ def dead_letters(
     letters = asyncio.run(peek_letters(addresses().broker(), limit))
     columns = (*LETTER_COLUMNS, "body") if body else LETTER_COLUMNS
     show_rows(letters, columns, json_form=json_form)
+
+
+cli_insight.register(application)
+cli_requests.register(application)

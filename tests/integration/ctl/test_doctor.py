@@ -102,6 +102,7 @@ async def test_a_database_is_looked_at_as_a_reader(
         "reader role": Level.OK,
         "migrations": Level.OK,
         "instances": Level.WARNING,
+        "agents": Level.UNKNOWN,
         "clock": Level.OK,
     }
     assert of(found, "migrations")[0].facts["found"] == SCHEMA_VERSION
