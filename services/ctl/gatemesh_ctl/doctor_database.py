@@ -7,7 +7,7 @@ from typing import Any
 
 from gatemesh_common.schema import SCHEMA_VERSION
 from gatemesh_ctl.errors import CtlError
-from gatemesh_ctl.findings import Finding, fault, fault_of, unknown, warning, well
+from gatemesh_ctl.findings import Finding, Level, fault, fault_of, unknown, warning, well
 from gatemesh_ctl.store import Row, Store
 
 OLDEST_TESTED = 15
@@ -42,7 +42,8 @@ def look_at_database(store: Store, clock: Callable[[], datetime]) -> list[Findin
     except CtlError as error:
         return [fault_of("database", error)]
     found.append(judge_schema(schema_version(store)))
-    if found[-1].facts.get("empty"):
+    if found[-1].level is Level.FAULT:
+        # The views that are asked below may not be there yet.
         return found
     now = store_clock(store)
     found += [judge_executor(store.instances(), now), judge_agents(store.read(AGENTS), now)]
@@ -85,7 +86,7 @@ def judge_schema(version: str | None) -> Finding:
     """Say whether the migrations are behind, or ahead of this release."""
     facts = {"found": version or None, "needed": SCHEMA_VERSION}
     if version is None:
-        return fault("migrations", "the database is empty", MIGRATE, empty=True, **facts)
+        return fault("migrations", "the database is empty", MIGRATE, **facts)
     if version < SCHEMA_VERSION:
         what = f"behind: {version or 'older than 0023'}, this release needs {SCHEMA_VERSION}"
         return fault("migrations", what, MIGRATE, **facts)

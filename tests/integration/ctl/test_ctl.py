@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from aio_pika import DeliveryMode, Message
+from aio_pika.abc import AbstractChannel
 
 from gatemesh_common.broker import DEAD_LETTERS, REQUESTS, declare_topology
 from gatemesh_common.messages import (
@@ -253,8 +254,16 @@ async def test_dead_letters_are_shown_and_stay(ctl: CommandLine, vhost_url: str)
             assert {it["reason"] for it in answer.json} == {"because"}
         first = await ctl.call("dead-letters", "--limit", "1", "--body", "--json")
         assert len(first.json) == 1
-        queue = await channel.declare_queue(DEAD_LETTERS, passive=True)
-        assert queue.declaration_result.message_count == 3
+        async with asyncio.timeout(20):
+            # The broker counts what was given back a moment later.
+            while await letters_on(channel) != 3:  # noqa: ASYNC110 (a queue)
+                await asyncio.sleep(0.05)
+
+
+async def letters_on(channel: AbstractChannel) -> int | None:
+    """Return how many dead letters there are."""
+    queue = await channel.declare_queue(DEAD_LETTERS, passive=True)
+    return queue.declaration_result.message_count
 
 
 async def test_without_dead_letters_there_is_nothing_to_show(
