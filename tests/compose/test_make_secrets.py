@@ -58,6 +58,7 @@ def test_only_the_maker_reads_all_of_them(tmp_path: Path) -> None:
         ("executor", {"broker", "supervisor"}),
         ("agent", {"broker", "fingerprint_key"}),
         ("shadow", {"broker"}),
+        ("console", {"broker", "database_reader"}),
         ("engines", set()),
     ],
 )

@@ -116,6 +116,7 @@ class Stack:
             supervisor_user=self.supervision.user,
             supervisor_password=self.supervision.password,
             fingerprint_key=self.folder.secrets()["fingerprint"],
+            console_token=self.folder.secrets()["console"],
             policy_file=policy if policy.exists() else None,
         )
 
@@ -141,7 +142,7 @@ class Stack:
     def _start_services(self, plan: StackPlan) -> None:
         write_private(plan.instances_file, render_instances(plan.engines))
         prepare_keys(self.folder)
-        with self._progress.step("Starting health manager, executor, agent and shadow"):
+        with self._progress.step("Starting health manager, executor, agent, shadow and console"):
             self.supervision.add(service_programs(plan))
             for service in SERVICES:
                 self.supervision.start_program(service)
@@ -203,6 +204,7 @@ def run_facts(plan: StackPlan, daemon: ProcessId) -> dict[str, object]:
     return {
         "ports": dict(plan.ports),
         "agent_url": plan.agent_url,
+        "console_url": plan.console_url,
         "amqp_url": plan.addresses.amqp_url,
         "management_url": plan.addresses.management_url,
         "database_url": plan.addresses.database_url,
