@@ -95,12 +95,12 @@ def test_supervisord_gets_a_hash() -> None:
 
 
 def test_show_tells_the_logins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A person needs two of them, and not the superuser's."""
+    """A person needs three of them, and not the superuser's."""
     main([], tmp_path)
     assert main(["show"], tmp_path) == 0
     shown, made = capsys.readouterr().out, known_secrets(tmp_path)
     told = {name for name in NAMES if made[name] in shown}
-    assert told == {"broker", "database_reader"}
+    assert told == {"broker", "database_reader", "console_token"}
 
 
 def test_show_before_the_first_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,6 +76,7 @@ EVIDENCE = """
 CAPTURES = """
     SELECT * FROM captures_v1
     WHERE instance_id = :instance_id
+        AND (incident_id IS NULL OR incident_id = :incident_id)
         AND received_at BETWEEN CAST(:since AS timestamptz) - interval '10 minutes'
             AND coalesce(CAST(:until AS timestamptz), now())
     ORDER BY received_at LIMIT :limit"""
@@ -206,7 +207,9 @@ class Store:
     async def captures(self, incident: Row, limit: int) -> tuple[list[Row], list[Row]]:
         """Return what was captured around an incident, and its texts; none where views lack."""
         span = _span(incident)
-        figures = await self._rows_if_any(CAPTURES, limit=limit, **span)
+        figures = await self._rows_if_any(
+            CAPTURES, limit=limit, incident_id=incident["incident_id"], **span
+        )
         return figures, await self._rows_if_any(CAPTURE_TEXTS, limit=limit, **span)
 
     async def requests(self, after: Key | None, limit: int = PAGE_ROWS) -> Page:

@@ -3,6 +3,7 @@
 from typing import LiteralString
 
 import psycopg
+from psycopg.types.json import Json
 
 INSTANCES = 500
 VERDICTS = 10_000
@@ -68,6 +69,44 @@ FLEET: tuple[LiteralString, ...] = (
 )
 
 
+CAPTURED = "incident-1"
+"""With two captures where the database keeps captures: a window, and two answers."""
+CAPTURES: LiteralString = """
+    INSERT INTO captures (message_id, at, source, agent_id, pool, instance_id, labels, request_id,
+        choice, verdict_id, check_level, reason, hard, score, threshold, steps, steps_seen,
+        chars_seen, gates, sampling, decoding, text_policy, texts, redactions, second_instance_id)
+    VALUES ('capture-0', now(), 'agent', 'agent-0', 'chat', 'engine-001', '{}', %(hostile)s, 0,
+        'verdict-1', 'L3', 'flat', true, 10.5, 10, %(steps)s, 40, 200, '{}', '{}', 'greedy',
+        'window', %(window)s, '{}', NULL),
+    ('capture-1', now(), 'shadow', 'shadow', 'chat', 'engine-001', '{}', 'request-501', 0,
+        'verdict-2', 'L4', 'disagreement', false, 0.1, 0.5, '[]', 0, 0, '{}', '{}', 'greedy',
+        'full', %(answers)s, '{}', 'engine-002')"""
+WORDS = ("The", " capital", " of", " France", " is", " \ufffd", HOSTILE, " zq", " Paris", ".")
+ENTROPIES = (0.2, 1.1, 2.4, 0.7, 0.1, 8.9, 10.4, 9.6, 3.5, 0.3)
+
+
+def has_captures(connection: psycopg.Connection) -> bool:
+    """True where the database keeps captures."""
+    row = connection.execute("SELECT to_regclass('captures_v1') IS NOT NULL").fetchone()
+    return bool(row and row[0])
+
+
+def fill_captures(connection: psycopg.Connection) -> None:
+    """Put two captures beside an incident."""
+    steps = [
+        {"n": 30 + place, "logprob": -entropy, "entropy": entropy, "fault": 5 <= place < 8}
+        for place, entropy in enumerate(ENTROPIES)
+    ]
+    answers = {"prompt": HOSTILE, "answer": "Berlin " + HOSTILE, "second_answer": "Paris"}
+    values = {
+        "hostile": HOSTILE,
+        "steps": Json(steps),
+        "window": Json({"tokens": WORDS}),
+        "answers": Json(answers),
+    }
+    connection.execute(CAPTURES, values)
+
+
 def fill(database_url: str) -> None:
     """Put the fleet into a migrated database."""
     values = {
@@ -80,6 +119,8 @@ def fill(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         for statement in FLEET:
             connection.execute(statement, values)
+        if has_captures(connection):
+            fill_captures(connection)
 
 
 def run(database_url: str, statement: LiteralString, **values: object) -> None:

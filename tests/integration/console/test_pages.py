@@ -3,9 +3,17 @@
 import http.client
 import time
 
+import psycopg
 import pytest
 from tests.integration.console.conftest import Fleet
-from tests.integration.console.rows import HOSTILE, INCIDENT, INSTANCES, run
+from tests.integration.console.rows import (
+    CAPTURED,
+    HOSTILE,
+    INCIDENT,
+    INSTANCES,
+    has_captures,
+    run,
+)
 from tests.integration.console.site import Client
 
 from gatemesh_common.database import DataRefusedError
@@ -57,6 +65,20 @@ def test_an_incident_shows_its_evidence_and_says_that_no_capture_is_kept(operato
         assert part in text
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
+
+
+def test_a_capture_shows_tokens_and_answers_where_captures_are_kept(
+    fleet: Fleet, operator: Client
+) -> None:
+    """Figures for readers; texts only for the role that may read them."""
+    with psycopg.connect(fleet.database_url) as connection:
+        if not has_captures(connection):
+            pytest.skip("this database has no view captures_v1")
+    text = operator.get(f"/incidents/{CAPTURED}").text
+    assert 'class="token heat-9 fault"' in text
+    assert "No capture kept." not in text
+    assert "zq" not in text
+    assert "<script>alert" not in text
 
 
 def test_all_instances_are_reached_page_by_page(operator: Client) -> None:

@@ -19,6 +19,7 @@ function drawChart(place, answer) {
     place.textContent = place.dataset.empty;
     return;
   }
+  const hours = (_, moments) => moments.map((moment) => new Date(moment * 1000).toISOString().slice(11, 16));
   const axis = { stroke: ink(), grid: { stroke: lineColour() }, ticks: { stroke: lineColour() } };
   const lines = answer.gates.map((gate, number) => ({
     label: gate,
@@ -30,8 +31,8 @@ function drawChart(place, answer) {
     width: Math.max(280, place.clientWidth),
     height: 160,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-    series: [{ label: "UTC" }, ...lines],
-    axes: [axis, axis],
+    series: [{ label: "UTC", value: (_, moment) => (moment === null ? "--" : hours(_, [moment])[0]) }, ...lines],
+    axes: [{ ...axis, values: hours }, axis],
     scales: { y: { range: (_, low, high) => [0, Math.max(1, high)] } },
   };
   new uPlot(options, answer.data, place);
