@@ -14,6 +14,7 @@ from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import ActionRequest
 from gatemesh_console import words
 from gatemesh_console.errors import ForbiddenError, NotSignedInError
+from gatemesh_console.fresh import Fresh
 from gatemesh_console.live import Feed
 from gatemesh_console.rendering import make_environment, render
 from gatemesh_console.scores import Scores
@@ -23,6 +24,9 @@ from gatemesh_console.store import Store
 from gatemesh_console.tokens import Tokens
 
 Publish = Callable[[ActionRequest], Awaitable[None]]
+RATE_MIN, CHART_MIN, BIN_MIN = 10, 60, 1
+"""Minutes: of the gates' rates, of the chart, and of one of its points."""
+KEPT_S = 10.0
 THEMES = ("auto", "light", "dark")
 SESSION_COOKIE = "gatemesh_session"
 THEME_COOKIE = "gatemesh_theme"
@@ -42,8 +46,21 @@ class Desk:
     scores: Scores = field(default_factory=Scores)
     clock: Callable[[], datetime] = utc_now
     templates: Environment = field(default_factory=make_environment)
+    gates: Fresh = field(init=False)
+    """What the gates counted lately."""
+    failures: Fresh = field(init=False)
+    """Failures by minute."""
     version: str = field(default_factory=lambda: uuid4().hex[:8])
     """Changes with each start, so that browsers fetch scripts and styles anew."""
+
+    def __post_init__(self) -> None:
+        store = self.store
+        # Frozen: set once, here.
+        for name, ask in (
+            ("gates", lambda: store.gates(RATE_MIN)),
+            ("failures", lambda: store.failures(CHART_MIN, BIN_MIN)),
+        ):
+            object.__setattr__(self, name, Fresh(ask, KEPT_S))
 
 
 def desk_of(request: Request) -> Desk:

@@ -12,8 +12,6 @@ from gatemesh_console.errors import NotFoundError
 from gatemesh_console.paging import Row, read_key
 from gatemesh_console.store import INSTANCE_KEY
 
-RATE_MIN = 60
-BIN_MIN = 1
 RECENT = 10
 
 
@@ -29,7 +27,7 @@ async def fleet_page(request: Request) -> Response:
         "fleet_parts.html" if is_part(request) else "fleet.html",
         pools=await desk.store.pools(),
         counts=by_pool(await desk.store.states()),
-        gates=await desk.store.gates(RATE_MIN),
+        gates=await desk.gates.rows(),
         instances=found.rows,
         after=found.after,
         scores=desk.scores,
@@ -42,7 +40,7 @@ async def fleet_page(request: Request) -> Response:
 async def gates_data(request: Request) -> Response:
     """Answer with the failures of the last hour, as columns for the chart."""
     session_of(request)
-    rows = await desk_of(request).store.failures(RATE_MIN, BIN_MIN)
+    rows = await desk_of(request).failures.rows()
     return JSONResponse(columns(rows))
 
 

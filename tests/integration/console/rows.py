@@ -1,5 +1,6 @@
 """A large fleet: 500 instances, 10,000 verdicts, with markup where it hurts."""
 
+import json
 from typing import LiteralString
 
 import psycopg
@@ -85,6 +86,15 @@ WORDS = ("The", " capital", " of", " France", " is", " \ufffd", HOSTILE, " zq", 
 ENTROPIES = (0.2, 1.1, 2.4, 0.7, 0.1, 8.9, 10.4, 9.6, 3.5, 0.3)
 
 
+TIDY: tuple[LiteralString, ...] = (
+    "UPDATE pools SET brake_reason = '201 of 400 instances accused in 5 min' WHERE pool = 'code'",
+    "UPDATE instances SET model_version = 'model-1'",
+    "UPDATE incidents SET cause = 'hard L3 failure: flat', reason = 'confirming' "
+    "WHERE status = 'open'",
+)
+"""For pictures of the documentation."""
+
+
 def has_captures(connection: psycopg.Connection) -> bool:
     """True where the database keeps captures."""
     row = connection.execute("SELECT to_regclass('captures_v1') IS NOT NULL").fetchone()
@@ -105,6 +115,18 @@ def fill_captures(connection: psycopg.Connection) -> None:
         "answers": Json(answers),
     }
     connection.execute(CAPTURES, values)
+
+
+def tidy_captures(connection: psycopg.Connection) -> bool:
+    """Put words for people into the captures; True where there are any."""
+    if not has_captures(connection):
+        return False
+    connection.execute(
+        "UPDATE captures SET request_id = 'request-1', "
+        "texts = replace(texts::text, %(hostile)s::text, ' xvb')::jsonb",
+        {"hostile": json.dumps(HOSTILE)[1:-1]},
+    )
+    return True
 
 
 def fill(database_url: str) -> None:

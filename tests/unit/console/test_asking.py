@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXTRA = {"reset_brake": {"backlog": "skip"}, "set_weight": {"weight": "0.5"}}
 
 
-def ask(*, dry_run: bool = False, **form: str) -> ActionRequest:
+def ask(form: dict[str, str], *, dry_run: bool = False) -> ActionRequest:
     """Build a request of ann's."""
     return build_request({"pool": "chat", **form}, "ann", NOW, dry_run=dry_run)
 
@@ -22,7 +22,7 @@ def ask(*, dry_run: bool = False, **form: str) -> ActionRequest:
 def test_every_action_can_be_asked_for_and_tried(action: str) -> None:
     """The same form asks and tries; only the kind of message differs."""
     form = {"action": action, "instance_id": "engine-0", **EXTRA.get(action, {})}
-    asked, tried = ask(**form), ask(dry_run=True, **form)
+    asked, tried = ask(form), ask(form, dry_run=True)
     assert type(asked) is ActionRequest
     assert type(tried) is TrialRequest
     assert (asked.action, asked.pool, asked.requested_by) == (action, "chat", "ann")
@@ -33,14 +33,14 @@ def test_a_request_that_is_sent_twice_is_the_same_message() -> None:
     """A double click counts once; a trial is new each time, since things change."""
     made = str(uuid4())
     form = {"action": "pause", "message_id": made}
-    assert ask(**form).message_id == made
-    assert ask(dry_run=True, **form).message_id != made
+    assert ask(form).message_id == made
+    assert ask(form, dry_run=True).message_id != made
 
 
 def test_a_whole_pool_may_leave_a_version() -> None:
     """Of one instance only the last step is undone."""
-    assert ask(action="roll_back", model_version="v2").model_version == "v2"
-    one = ask(action="roll_back", model_version="v2", instance_id="engine-0")
+    assert ask({"action": "roll_back", "model_version": "v2"}).model_version == "v2"
+    one = ask({"action": "roll_back", "model_version": "v2", "instance_id": "engine-0"})
     assert (one.instance_id, one.model_version) == ("engine-0", None)
 
 
@@ -62,7 +62,7 @@ def test_a_whole_pool_may_leave_a_version() -> None:
 def test_a_fault_names_its_field(form: dict[str, str], field: str) -> None:
     """And says the way out."""
     with pytest.raises(BadInputError) as caught:
-        ask(**form)
+        ask(form)
     assert caught.value.field == field
     assert caught.value.cure
 

@@ -38,7 +38,7 @@ def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, valu
 
 def test_secrets_are_not_shown() -> None:
     """Settings end up in logs sooner or later."""
-    shown = repr(ConsoleSettings(tokens="hush", database_url="postgresql://u:hush@h/d"))  # type: ignore[arg-type]
+    shown = repr(ConsoleSettings(tokens="hush", database_url="postgresql://u:hush@h/d"))
     assert "hush" not in shown
 
 
