@@ -80,7 +80,7 @@ async def request_page(request: Request) -> Response:
     if row is None and "action" not in request.query_params:
         raise NotFoundError("request")
     template = "request_part.html" if is_part(request) else "request.html"
-    return page(request, template, row=row, asked=request.query_params, message_id=message_id)
+    return page(request, template, row=row)
 
 
 async def _publish(request: Request, asked: ActionRequest) -> None:

@@ -25,7 +25,7 @@ from gatemesh_common.errors import (
     UnroutableError,
 )
 from gatemesh_console import actions, fleet, incidents, rules, signing_in, timeline
-from gatemesh_console.desk import Desk, is_part, page, words_of
+from gatemesh_console.desk import DATA_PATHS, Desk, is_part, page, words_of
 from gatemesh_console.errors import (
     BadInputError,
     ForbiddenError,
@@ -84,7 +84,7 @@ def make_application(desk: Desk) -> Starlette:
 
 async def on_nobody(request: Request, error: Exception) -> Response:
     """Send people to the sign-in page, and back afterwards; scripts are told so in a header."""
-    if request.url.path in ("/gates.json", "/timeline/stream"):
+    if request.url.path in DATA_PATHS:
         return PlainTextResponse("sign in first", 401)
     if is_part(request):
         return PlainTextResponse("sign in first", 401, {"hx-redirect": "/sign-in"})

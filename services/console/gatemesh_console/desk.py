@@ -27,6 +27,8 @@ Publish = Callable[[ActionRequest], Awaitable[None]]
 RATE_MIN, CHART_MIN, BIN_MIN = 10, 60, 1
 """Minutes: of the gates' rates, of the chart, and of one of its points."""
 KEPT_S = 10.0
+DATA_PATHS = ("/gates.json", "/timeline/stream")
+"""What scripts ask for, and no person."""
 THEMES = ("auto", "light", "dark")
 SESSION_COOKIE = "gatemesh_session"
 THEME_COOKIE = "gatemesh_theme"
@@ -77,7 +79,9 @@ def session_of(request: Request) -> Session:
     Raises:
         NotSignedInError: nobody is signed in.
     """
-    session = desk_of(request).sessions.find(request.cookies.get(SESSION_COOKIE, ""))
+    sessions, secret = desk_of(request).sessions, request.cookies.get(SESSION_COOKIE, "")
+    # A page that is left open refreshes itself, and that is no use of it.
+    session = sessions.peek(secret) if is_automatic(request) else sessions.find(secret)
     if session is None:
         raise NotSignedInError("sign in")
     return session
@@ -142,6 +146,11 @@ def fragment(request: Request, template: str, **values: Any) -> str:
 def is_part(request: Request) -> bool:
     """True when a script of ours asks for a part of a page."""
     return request.headers.get("hx-request") == "true"
+
+
+def is_automatic(request: Request) -> bool:
+    """True when a page asks by itself, and nobody has touched it."""
+    return is_part(request) or request.url.path in DATA_PATHS
 
 
 def wanted(request: Request, name: str) -> str | None:

@@ -32,6 +32,7 @@ def make_server(application: ASGIApp) -> Server:
         uvicorn.Config(
             application,
             log_config=None,
+            log_level="warning",
             access_log=False,
             server_header=False,
             proxy_headers=False,

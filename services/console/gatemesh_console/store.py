@@ -1,6 +1,7 @@
 """What the database tells of the fleet: versioned views only, read only, every query bounded."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -23,6 +24,7 @@ INSTANCE_KEY = ("pool", "instance_id")
 INCIDENT_KEY = ("opened_at", "incident_id")
 REQUEST_KEY = ("requested_at", "message_id")
 VERDICT_KEY = ("received_at", "id")
+EVENT_KEY = ("at", "instance_id", "kind", "what", "detail")
 
 POOLS = "SELECT * FROM pools_v1 ORDER BY pool LIMIT :limit"
 INSTANCES = """
@@ -99,19 +101,29 @@ POLICY = "SELECT * FROM policy_versions_v1 WHERE version = :version"
 # Verdicts by the moment they came: their own moment has no index.
 TIMELINE = """
     SELECT * FROM (
-        (SELECT at, instance_id, incident_id, kind, what, detail FROM timeline_v1
+        (SELECT at, instance_id, incident_id, kind, what, coalesce(detail, '') AS detail
+        FROM timeline_v1
         WHERE kind <> 'verdict' AND at > CAST(:since AS timestamptz)
             AND at <= coalesce(CAST(:until AS timestamptz), 'infinity')
-        ORDER BY at DESC LIMIT :limit)
+            AND (CAST(:after_0 AS text) IS NULL OR at < CAST(:after_0 AS timestamptz)
+                OR (at = CAST(:after_0 AS timestamptz)
+                AND (instance_id, kind, what, coalesce(detail, '')) > (CAST(:after_1 AS text),
+                    CAST(:after_2 AS text), CAST(:after_3 AS text), CAST(:after_4 AS text))))
+        ORDER BY at DESC, instance_id, kind, what, coalesce(detail, '') LIMIT :limit)
         UNION ALL
-        (SELECT received_at, instance_id, NULL, 'verdict',
-            check_level || ' ' || outcome || CASE WHEN hard THEN ' (hard)' ELSE '' END, reason
-        FROM verdicts_v1
-        WHERE (outcome = 'failed' OR check_level = 'L5')
-            AND received_at > CAST(:since AS timestamptz)
-            AND received_at <= coalesce(CAST(:until AS timestamptz), 'infinity')
-        ORDER BY received_at DESC LIMIT :limit)
-    ) AS events ORDER BY at DESC, instance_id, kind, what LIMIT :limit"""
+        (SELECT * FROM (
+            SELECT received_at AS at, instance_id, NULL, 'verdict' AS kind, check_level || ' '
+                || outcome || CASE WHEN hard THEN ' (hard)' ELSE '' END AS what, reason AS detail
+            FROM verdicts_v1
+            WHERE (outcome = 'failed' OR check_level = 'L5')
+                AND received_at > CAST(:since AS timestamptz)
+                AND received_at <= coalesce(CAST(:until AS timestamptz), 'infinity')) AS verdicts
+        WHERE CAST(:after_0 AS text) IS NULL OR at < CAST(:after_0 AS timestamptz)
+            OR (at = CAST(:after_0 AS timestamptz)
+            AND (instance_id, kind, what, detail) > (CAST(:after_1 AS text),
+                CAST(:after_2 AS text), CAST(:after_3 AS text), CAST(:after_4 AS text)))
+        ORDER BY at DESC, instance_id, kind, what, detail LIMIT :limit)
+    ) AS events ORDER BY at DESC, instance_id, kind, what, detail LIMIT :limit"""
 
 
 def open_store(url: str, role: str, deadline_s: float) -> "Store":
@@ -228,9 +240,11 @@ class Store:
         """Return one version of the rules."""
         return await self._row(POLICY, version=version)
 
-    async def timeline(self, since: Any, until: Any = None, limit: int = MOST_ROWS) -> list[Row]:
-        """Return what happened after a moment, the newest first."""
-        return await self._rows(TIMELINE, since=since, until=until, limit=limit)
+    async def timeline(
+        self, since: datetime, until: datetime | None, after: Key | None, limit: int = MOST_ROWS
+    ) -> Page:
+        """Return a page of what happened between two moments, the newest first."""
+        return await self._page(TIMELINE, EVENT_KEY, after, limit, since=since, until=until)
 
     async def _page(
         self, query: str, columns: Sequence[str], after: Key | None, limit: int, **values: Any

@@ -10,6 +10,8 @@ from gatemesh_console.desk import SESSION_COOKIE, desk_of, fragment, page, sessi
 from gatemesh_console.errors import BadInputError
 from gatemesh_console.live import Watcher
 from gatemesh_console.metrics import STREAMS
+from gatemesh_console.paging import read_key
+from gatemesh_console.store import EVENT_KEY
 
 SHOWN = 100
 SPAN = timedelta(hours=24)
@@ -20,12 +22,19 @@ RETRY_MS = 2000
 async def timeline_page(request: Request) -> Response:
     """Show the latest events, and older ones by their moment."""
     session_of(request)
-    desk, before = desk_of(request), read_moment(wanted(request, "before"))
-    end = before or desk.clock()
-    rows = await desk.store.timeline(end - SPAN, before, SHOWN)
-    oldest = rows[-1]["at"] if len(rows) == SHOWN else None
+    desk, until = desk_of(request), read_moment(wanted(request, "before"))
+    after = read_key(request.query_params.get("after", ""), EVENT_KEY)
+    # The last row shown lies in the span, however old it is.
+    end = (read_moment(after[0]) if after else until) or desk.clock()
+    found = await desk.store.timeline(end - SPAN, until, after, SHOWN)
     return page(
-        request, "timeline.html", events=rows, before=before, oldest=oldest, live=before is None
+        request,
+        "timeline.html",
+        events=found.rows,
+        after=found.after,
+        end=end,
+        before=end - SPAN,
+        live=until is None and after is None,
     )
 
 

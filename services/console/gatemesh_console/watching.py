@@ -14,7 +14,8 @@ log = logging.getLogger(__name__)
 async def look(desk: Desk) -> None:
     """Take in scores and new events once."""
     desk.scores.look(await desk.store.scores(MOST_INSTANCES))
-    desk.feed.take(await desk.store.timeline(desk.feed.since))
+    found = await desk.store.timeline(desk.feed.since, None, None)
+    desk.feed.take(found.rows)
 
 
 async def watch(desk: Desk, tell: Callable[[bool], None]) -> None:

@@ -2,6 +2,7 @@
 
 import http.client
 import time
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from tests.integration.console.rows import (
     HOSTILE,
     INCIDENT,
     INSTANCES,
+    VERDICTS,
     has_captures,
     run,
 )
@@ -18,7 +20,8 @@ from tests.integration.console.site import Client
 
 from gatemesh_common.database import DataRefusedError
 from gatemesh_console.guarding import HEADERS
-from gatemesh_console.store import open_store
+from gatemesh_console.paging import read_key
+from gatemesh_console.store import EVENT_KEY, open_store
 
 pytestmark = pytest.mark.integration
 
@@ -92,6 +95,22 @@ def test_all_instances_are_reached_page_by_page(operator: Client) -> None:
         path = rest.partition('"')[0].replace("&amp;", "&") if found else ""
     assert len(names) == INSTANCES
     assert len(set(names)) == INSTANCES
+
+
+async def test_the_timeline_is_whole_page_by_page(fleet: Fleet) -> None:
+    """Each event once, those of one moment, too."""
+    store = open_store(fleet.database_url, "gatemesh_reader", 10)
+    seen: list[tuple[object, ...]] = []
+    after, more = None, True
+    try:
+        while more:
+            found = await store.timeline(datetime.now(UTC) - timedelta(hours=24), None, after)
+            seen += [tuple(row[name] for name in EVENT_KEY) for row in found.rows]
+            after, more = read_key(found.after or "", EVENT_KEY), found.after is not None
+    finally:
+        await store.close()
+    assert len(seen) == len(set(seen))
+    assert sum(row[2] == "verdict" for row in seen) == VERDICTS
 
 
 def test_a_page_is_quick_at_ten_thousand_verdicts(operator: Client) -> None:

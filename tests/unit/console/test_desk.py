@@ -5,8 +5,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 from gatemesh_console.desk import desk_of, is_part, theme_of, wanted, words_of
+from gatemesh_console.sessions import Sessions
 
-from .conftest import VIEWER, Office
+from .conftest import VIEWER, Office, make_office
 
 
 def request(office: Office, query: str = "", **headers: str) -> Request:
@@ -48,6 +49,21 @@ def test_a_filter_is_short_and_clean(office: Office) -> None:
     assert wanted(asked, "empty") is None
     assert wanted(asked, "none") is None
     assert is_part(asked)
+
+
+async def test_a_page_that_is_left_open_keeps_nobody_signed_in() -> None:
+    """What it asks by itself is no use; a click is."""
+    now_s = 0.0
+    office = make_office()
+    sessions = Sessions(lambda: now_s, 3600, 600)
+    object.__setattr__(office.desk, "sessions", sessions)
+    await office.client.sign_in(VIEWER)
+    now_s = 500.0
+    assert (await office.client.get("/", **{"hx-request": "true"})).status == 200
+    assert (await office.client.get("/gates.json")).status == 200
+    now_s = 600.0
+    assert (await office.client.get("/")).status == 303
+    await office.store.close()
 
 
 async def test_a_viewer_is_told_that_he_may_not_act(office: Office) -> None:

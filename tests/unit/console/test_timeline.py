@@ -19,10 +19,16 @@ async def test_the_page_shows_what_happened(office: Office) -> None:
 
 
 async def test_older_events_are_a_page_away(office: Office) -> None:
-    """By the moment of the last one shown."""
-    assert 'rel="next"' not in (await office.client.get("/timeline")).text
-    office.store.tables["timeline_v1"] = [dict(EVENT)] * SHOWN
-    assert "before=2026-01-01T12%3A00%3A00%2B00%3A00" in (await office.client.get("/timeline")).text
+    """After the last row shown; where there are no more, the day before."""
+    assert "before=2025-12-31T12%3A00%3A00%2B00%3A00" in (await office.client.get("/timeline")).text
+    office.store.tables["timeline_v1"] = [dict(EVENT)] * (SHOWN + 1)
+    text = (await office.client.get("/timeline")).text
+    assert text.count("&lt;script&gt;") == 2 * SHOWN
+    older = text.partition('rel="next" href="')[2].partition('"')[0]
+    assert older.startswith("/timeline?after=")
+    await office.client.get(older)
+    _, values = office.store.asked[-1]
+    assert (values["after_0"], values["after_1"]) == (NOW.isoformat(), EVENT["instance_id"])
 
 
 async def test_streams_are_limited() -> None:
