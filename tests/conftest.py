@@ -54,6 +54,8 @@ SLOW_FILES = (
     "tests/acceptance/test_clean.py",
     "tests/faults/test_scenarios.py",
     "tests/acceptance/test_kills.py",
+    "tests/acceptance/test_conditions.py",
+    "tests/acceptance/test_shadow_and_suites.py",
     "tests/integration/executor/test_executor.py",
     "tests/integration/mesh/test_up.py",
     "tests/integration/real_engine/test_answers.py",

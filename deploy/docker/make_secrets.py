@@ -25,6 +25,7 @@ NAMES = (
     "fingerprint_key",
     "signing_seed",
     "console_token",
+    "grafana",
 )
 CONSOLE_PERSON = "admin"
 """In whose name the one token of a new console asks."""
@@ -63,7 +64,9 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
         "console/GATEMESH_AMQP_URL": amqp_url,
         "console/GATEMESH_DATABASE_URL": reader_url,
         "console/GATEMESH_CONSOLE_TOKENS": f"{CONSOLE_PERSON} operator {console_digest}",
+        "notifier/GATEMESH_AMQP_URL": amqp_url,
         "engines/login.conf": supervisor_login(made["supervisor"]),
+        "grafana/admin_password": made["grafana"],
     }
 
 
@@ -106,6 +109,7 @@ def logins(made: Mapping[str, str]) -> str:
         f"console            token {made['console_token']}\n"
         f"broker's pages     user gatemesh, password {made['broker']}\n"
         f"database, reading  user reader, password {made['database_reader']}, database gatemesh\n"
+        f"Grafana            user admin, password {made['grafana']}\n"
     )
 
 

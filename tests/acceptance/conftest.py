@@ -1,4 +1,4 @@
-"""One stack for each file of tests: real broker, database, supervisord; simulated engines."""
+"""One stack for these tests: real broker, database, supervisord; simulated engines."""
 
 import shutil
 import tempfile
@@ -27,7 +27,7 @@ reconfirm_window_s = 0.001
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def running_fleet() -> Iterator[Fleet]:
     """Start the stack once; it is ended whatever happens, and its history must replay."""
     folder = StateFolder(Path(tempfile.mkdtemp(prefix="gatemesh-accept-")))

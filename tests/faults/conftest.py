@@ -15,7 +15,7 @@ from gatemesh_mesh.suite import FAULTS_PAGE_VARIABLE, FAULTS_VARIABLE
 NAME, RULE, BACK, STEPS = "scenario", "rule", "back_s", "steps"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site() -> Iterator[Site]:
     """Start the stack once; its whole history must replay."""
     with running_site() as site:

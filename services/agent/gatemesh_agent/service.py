@@ -18,6 +18,7 @@ from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.insight import Insight, build_insight
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.metrics import TOKENS
 from gatemesh_agent.plugins import load_gates
 from gatemesh_agent.probe_asking import Asker, Pace
 from gatemesh_agent.probes import Desk, Prober
@@ -36,6 +37,8 @@ from gatemesh_agent.upstream import Upstream, open_session, patience_of
 from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.spans import NO_SPANS, Spans
+from gatemesh_common.tracing import traced
 
 SAMPLE_DEADLINE_S = 2.0
 DRAIN_S = 3.0
@@ -66,6 +69,7 @@ class Agent:
     def roll_telemetry(self) -> None:
         """Hand out the present telemetry window."""
         for window in self.telemetry.roll(utc_now(), self.router.in_flight):
+            TOKENS.inc(window.tokens)
             self.sender.put(window)
 
 
@@ -86,7 +90,8 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         stack.callback(spool.close)
         sender = Sender(spool, publisher, time.time)
         telemetry = Telemetry(settings.id, settings.pool, utc_now())
-        reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now)
+        spans = stack.enter_context(traced(APP_ID, settings, settings.traces_share))
+        reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now, spans=spans)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
         baselines = Baselines(settings.pool, baselines_path(settings))
         upstream = Upstream(session, patience_of(settings))
@@ -123,7 +128,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
             baseline_feed=BaselineFeed(settings.pool, baselines),
-            proxy=build_proxy(settings, router, upstream, guarding, reporter),
+            proxy=build_proxy(settings, router, upstream, guarding, reporter, spans=spans),
         )
 
 
@@ -161,6 +166,8 @@ def build_proxy(
     upstream: Upstream,
     guarding: Guarding,
     reporter: Reporter,
+    *,
+    spans: Spans = NO_SPANS,
 ) -> Proxy:
     """Return the front door."""
     return Proxy(
@@ -170,6 +177,7 @@ def build_proxy(
         max_body_bytes=settings.max_body_bytes,
         stall_s=settings.client_stall_s,
         new_id=lambda: uuid4().hex,
+        spans=spans,
     )
 
 

@@ -84,6 +84,8 @@ class Fleet:
         self.changed_routing: set[str] = set()
         self._facts: dict[str, PoolFacts] = {}
         """What is known of pools whose records have not changed since."""
+        self._facts_then: dict[str, tuple[datetime, PoolFacts, PoolFacts]] = {}
+        """Moment, what was known of a pool, and that as of the moment: a batch has one moment."""
 
     def register(self, instance_id: str, pool: str, now: datetime) -> InstanceRecord:
         """Return the record of an instance; one never heard of starts as `starting`, life 0."""
@@ -108,9 +110,14 @@ class Fleet:
             facts = self._facts[pool] = self._count(pool)
         if now is None or not facts.accused:
             return replace(facts, accused=NOBODY) if facts.accused else facts
+        then = self._facts_then.get(pool)
+        if then is not None and then[0] == now and then[1] is facts:
+            return then[2]
         rule, reset_at = self.policy.for_pool(pool).fleet_brake, facts.brake_reset_at
         members = [self.records[name] for name in facts.accused]
-        return replace(facts, accused=accused_lately(members, rule, reset_at, now))
+        found = replace(facts, accused=accused_lately(members, rule, reset_at, now))
+        self._facts_then[pool] = now, facts, found
+        return found
 
     def see(self, instance_id: str, at: datetime) -> None:
         """Note when the executor last looked at an instance."""

@@ -5,8 +5,8 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from gatemesh_common.broker import MOST_SHARDS
 from gatemesh_common.settings import ServiceSettings
+from gatemesh_common.topology import MOST_SHARDS
 
 
 class HealthManagerSettings(ServiceSettings):

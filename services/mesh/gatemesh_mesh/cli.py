@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gatemesh_mesh import models_env, suite
+from gatemesh_mesh.asyncapi import write as write_asyncapi
 from gatemesh_mesh.drills import FAULTS
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.foreground import (
@@ -133,6 +134,12 @@ def status() -> None:
             console.print(f"{name.removesuffix('_url')}: {facts[name]}", highlight=False)
 
 
+@application.command()
+def asyncapi() -> None:
+    """Write docs/asyncapi.yaml anew from the message classes."""
+    Console().print(f"written: {write_asyncapi(REPOSITORY)}", markup=False, soft_wrap=True)
+
+
 @application.command("test", context_settings=PASS_ON)
 def check_and_test(
     context: typer.Context,
@@ -168,9 +175,11 @@ def run_suite(
     arguments: list[str], console: Console, *, fast: bool, real: bool, compose: bool
 ) -> int:
     """Run checks and tests and return the exit code of it all."""
-    failed = suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
     # Before all parts: the first one needs them.
     os.environ.update(balancer_facts(ConsoleProgress(console)))
+
+    def check() -> list[str]:
+        return suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
 
     def prepare() -> dict[str, str]:
         facts = real_engine_facts(console, wanted=real and not fast)
@@ -178,8 +187,8 @@ def run_suite(
 
     if arguments or fast:
         command = suite.pytest_command(REPOSITORY, arguments, fast=fast)
-        return suite.run_tests(command, REPOSITORY, failed, prepare())
-    return suite.run_all_tests(suite.PARTS, REPOSITORY, failed, prepare, console)
+        return suite.run_tests(command, REPOSITORY, check(), prepare())
+    return suite.run_all_tests(suite.PARTS, REPOSITORY, check, prepare, console)
 
 
 def balancer_facts(progress: Progress) -> dict[str, str]:

@@ -21,9 +21,13 @@ ENGINE_SHUTDOWN_S = 50
 SERVICES = ("health_manager", "executor", "agent", "shadow", "console")
 """In the order in which they are started."""
 
+NOTIFIER = "notifier"
+"""Comes last, and only where somebody is to be told."""
+
 SERVICE_PORTS = (
     *("agent", "agent_admin", "health_manager_admin", "executor_admin", "shadow_admin"),
     *("console", "console_admin"),
+    "notifier_admin",
 )
 
 
@@ -64,6 +68,13 @@ class StackPlan:
     fingerprint_key: str
     console_token: str
     policy_file: Path | None
+    notifier: Mapping[str, str] | None = None
+    """The notifier's own settings; None where nobody is to be told."""
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Our services, in the order in which they are started."""
+        return SERVICES if self.notifier is None else (*SERVICES, NOTIFIER)
 
     @property
     def agent_url(self) -> str:
@@ -129,7 +140,7 @@ def engine_program(
 def service_programs(plan: StackPlan) -> list[ProgramSpec]:
     """Return our services as programs, in the order in which they are started."""
     environments = service_environment(plan)
-    python = dict.fromkeys(SERVICES, sys.executable)
+    python = dict.fromkeys(plan.services, sys.executable)
     if models_env.is_installed(plan.folder):
         python["shadow"] = str(models_env.layout_of(plan.folder).python)
         environments["shadow"] |= models_env.environment_of()
@@ -142,7 +153,7 @@ def service_programs(plan: StackPlan) -> list[ProgramSpec]:
             cwd=plan.folder.root,
             restarts=True,
         )
-        for service in SERVICES
+        for service in plan.services
     ]
 
 
@@ -189,6 +200,8 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "shadow": shadow_environment(plan),
         "console": console_environment(plan),
     }
+    if plan.notifier is not None:
+        own[NOTIFIER] = notifier_environment(plan, plan.notifier)
     return {service: shared | settings for service, settings in own.items()}
 
 
@@ -220,6 +233,15 @@ def shadow_environment(plan: StackPlan) -> dict[str, str]:
         "GATEMESH_SHADOW_OWN_LOGPROBS": "processed",
     }
     return settings | sparingly
+
+
+def notifier_environment(plan: StackPlan, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the notifier's own settings."""
+    return {
+        "GATEMESH_NOTIFIER_ADMIN_PORT": str(plan.ports["notifier_admin"]),
+        "GATEMESH_NOTIFIER_STATE_DIR": str(plan.folder.root / "notifier"),
+        **settings,
+    }
 
 
 def figures_target(engines: Sequence[Engine]) -> str | None:

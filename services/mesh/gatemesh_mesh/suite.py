@@ -136,21 +136,22 @@ def run_tests(
 def run_all_tests(
     commands: Sequence[Sequence[str]],
     repository: Path,
-    failed: Sequence[str],
+    check: Callable[[], Sequence[str]],
     prepare: Callable[[], Mapping[str, str]],
     console: Console,
 ) -> int:
     """Run all parts and return the exit code of the whole suite.
 
-    The first one runs while everything is prepared that the others need. They do not overlap:
-    beside real engines on two cores, what has a deadline misses it.
+    The first one runs while the checks do, which name those that failed, and while everything is
+    prepared that the others need. They do not overlap: beside real engines on two cores, what has
+    a deadline misses it.
     """
     early, *others = commands
-    with _Beside(early, repository, environment_of(failed, {})) as beside:
-        facts = prepare()
+    with _Beside(early, repository, environment_of((), {})) as beside:
+        failed, facts = check(), prepare()
         codes = [beside.show(console)]
     codes += [run_tests(command, repository, failed, facts) for command in others]
-    return next((code for code in codes if code), 0)
+    return next((code for code in codes if code), 1 if failed else 0)
 
 
 def environment_of(failed: Sequence[str], facts: Mapping[str, str]) -> dict[str, str]:

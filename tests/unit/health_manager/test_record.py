@@ -1,5 +1,7 @@
 """What a record says about itself."""
 
+from dataclasses import replace
+
 import pytest
 
 from gatemesh_common.messages import InstanceState
@@ -51,3 +53,17 @@ def test_an_incident_without_steps_goes_on_as_it_began(
 def test_steps_that_are_stored_count() -> None:
     """Whatever the rules say since."""
     assert incident(steps=("eject", "stop")).plan == ("eject", "stop")
+
+
+def test_a_copy_with_other_values_is_like_a_record_made_anew() -> None:
+    """And the one that it was made from stays as it was."""
+    before = record(penalty=3.0)
+    after = before.having(penalty=5.0, weight=0.5)
+    assert after == replace(before, penalty=5.0, weight=0.5)
+    assert before == record(penalty=3.0)
+
+
+def test_a_field_that_is_none_is_named() -> None:
+    """A slip must not make a record that keeps what nobody stores."""
+    with pytest.raises(TypeError, match="no field penalty_points"):
+        record().having(penalty_points=1.0)

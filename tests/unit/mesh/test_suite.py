@@ -97,7 +97,7 @@ def test_the_exit_code_is_honest(
     """Passing tests do not hide a failed check, nor the failure of another part."""
     console = Console(file=io.StringIO())
     early, late = ((*EXIT, str(code)) for code in codes)
-    assert run_all_tests((early, late), tmp_path, failed, dict, console) == expected
+    assert run_all_tests((early, late), tmp_path, lambda: failed, dict, console) == expected
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("words") == 1
     assert run_tests(late, tmp_path, failed, {}) == (codes[1] or (1 if failed else 0))
@@ -119,7 +119,7 @@ def test_the_second_part_waits_for_what_it_needs(tmp_path: Path) -> None:
         return {"WHY": "x"}
 
     console = Console(file=io.StringIO())
-    assert run_all_tests((early, late), tmp_path, [], prepare, console) == 0
+    assert run_all_tests((early, late), tmp_path, list, prepare, console) == 0
 
 
 def test_every_test_is_in_one_part(pytestconfig: pytest.Config) -> None:

@@ -1,0 +1,1 @@
+"""The whole stack with simulated engines: one for all files of this folder."""

@@ -1,0 +1,1 @@
+"""Faults that strike the whole stack with simulated engines: one for all scenarios."""
