@@ -86,7 +86,7 @@ async def request_page(request: Request) -> Response:
 async def _publish(request: Request, asked: ActionRequest) -> None:
     dry_run = isinstance(asked, TrialRequest)
     await desk_of(request).publish(asked)
-    ASKED.labels(action=asked.action, dry_run=str(dry_run).lower()).inc()
+    ASKED.labels(action=asked.action, how="try" if dry_run else "ask").inc()
     log.info(
         "action_asked",
         extra={

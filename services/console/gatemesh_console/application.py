@@ -149,4 +149,4 @@ class Guard:
         headers["cache-control"] = "public, max-age=86400" if is_static else "no-store"
         route = scope.get("route")
         named = getattr(route, "path", "static" if is_static else "unknown")
-        PAGES.labels(page=named, status=str(message["status"])).inc()
+        PAGES.labels(route=named, status=str(message["status"])).inc()

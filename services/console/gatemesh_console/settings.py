@@ -33,7 +33,7 @@ class ConsoleSettings(ServiceSettings):
     port: int = Field(default=8090, ge=0, le=65535)
     """Port of the pages; 0 takes a free one."""
 
-    admin_port: int = Field(default=9105, ge=0, le=65535)
+    admin_port: int = Field(default=9106, ge=0, le=65535)
     """Port of metrics, liveness and readiness; 0 takes a free one."""
 
     tokens: SecretStr = SecretStr("")

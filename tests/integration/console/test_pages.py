@@ -182,6 +182,6 @@ def test_metrics_and_readiness_are_on_the_admin_port_only(fleet: Fleet, viewer: 
     """Scrapes need no token, and people find no metrics among the pages."""
     viewer.get("/policy")
     metrics = fleet.console.admin("/metrics")
-    assert 'gatemesh_console_requests_total{page="/policy",status="200"}' in metrics
+    assert 'gatemesh_console_requests_total{route="/policy",status="200"}' in metrics
     assert fleet.console.admin("/readyz") == "ready"
     assert viewer.get("/metrics").status == 404

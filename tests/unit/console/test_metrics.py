@@ -7,9 +7,9 @@ from .conftest import Office
 
 async def test_pages_are_counted_by_route_and_not_by_address(office: Office) -> None:
     """An id in a label would make a series of each incident."""
-    before = PAGES.labels(page="/incidents/{incident_id}", status="200")._value.get()
+    before = PAGES.labels(route="/incidents/{incident_id}", status="200")._value.get()
     await office.client.get("/incidents/i-1")
-    after = PAGES.labels(page="/incidents/{incident_id}", status="200")._value.get()
+    after = PAGES.labels(route="/incidents/{incident_id}", status="200")._value.get()
     assert after == before + 1
 
 
