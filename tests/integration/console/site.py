@@ -88,6 +88,8 @@ class Console:
             "GATEMESH_CONSOLE_ADMIN_PORT": str(self.admin_port),
             "GATEMESH_CONSOLE_TOKENS": ";".join(lines),
             "GATEMESH_CONSOLE_WATCH_EVERY_S": "0.5",
+            # A busy machine is slow, and that is no fault of what is tested.
+            "GATEMESH_CONSOLE_DATABASE_DEADLINE_S": "30",
             **settings,
         }
         self.process = subprocess.Popen(

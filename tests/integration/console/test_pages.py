@@ -1,7 +1,6 @@
 """Every page over a large fleet, by HTTP: whole, escaped, paged, and only for who is signed in."""
 
 import http.client
-import time
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -25,6 +24,7 @@ from gatemesh_console.store import EVENT_KEY, open_store
 
 pytestmark = pytest.mark.integration
 
+MOST_CHARS = 100_000
 PAGES = (
     "/",
     "/?pool=code&state=quarantined",
@@ -113,12 +113,10 @@ async def test_the_timeline_is_whole_page_by_page(fleet: Fleet) -> None:
     assert sum(row[2] == "verdict" for row in seen) == VERDICTS
 
 
-def test_a_page_is_quick_at_ten_thousand_verdicts(operator: Client) -> None:
-    """Bounded queries: the slowest page stays far below the database's deadline."""
-    for path in PAGES:
-        began = time.monotonic()
-        assert operator.get(path).status == 200
-        assert time.monotonic() - began < 5, path
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_stays_small_at_ten_thousand_verdicts(operator: Client, path: str) -> None:
+    """Whatever the history, a page has its rows and no more."""
+    assert len(operator.get(path).text) < MOST_CHARS
 
 
 def test_a_new_event_arrives_on_the_open_stream(fleet: Fleet, operator: Client) -> None:
