@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from deploy.docker.make_secrets import complete, files
 
 from gatemesh_common.settings import ServiceSettings, load_settings
 from gatemesh_engine_sim.settings import SimSettings, read_settings
@@ -33,6 +34,8 @@ from .rendered import (
 
 SERVICES = ("agent", "console", "executor", "health_manager", "notifier", "shadow")
 EXAMPLE = FOLDER / PRODUCTION / "secrets.example.yaml"
+SERVERS = {"broker": "rabbitmq", "database": "postgres"}
+"""What the manifests call the readers of secrets that compose calls otherwise."""
 POD_NAME = "vllm-a-7d9f"
 SECRET_VALUES = {
     "GATEMESH_AMQP_URL": "amqps://user:password@broker.example.com:5671/",
@@ -192,6 +195,22 @@ def test_every_secret_and_key_of_the_example_is_used(rendering: Render) -> None:
     example = secret_keys(items)
     assert mounted | {reference["name"]} == set(example)
     assert {reference["key"]} == example[reference["name"]]
+
+
+def test_the_development_overlay_takes_every_secret_that_is_made(rendering: Render) -> None:
+    """What compose mounts as a folder is named file by file there; supervisord is not there."""
+    found: dict[str, set[str]] = {}
+    for path in files(complete({}, lambda: "x" * 32)):
+        reader, _, name = path.partition("/")
+        if reader != "engines" and "SUPERVISOR" not in name:
+            found.setdefault(
+                f"gatemesh-{SERVERS.get(reader, reader)}".replace("_", "-"), set()
+            ).add(name)
+    taken = {
+        re.sub("-[a-z0-9]{10}$", "", name): keys
+        for name, keys in secret_keys(rendering(DEV)).items()
+    }
+    assert taken == found
 
 
 def test_the_example_holds_no_password() -> None:
