@@ -14,6 +14,7 @@ from deploy.docker.make_secrets import complete, files
 
 from gatemesh_common.settings import ServiceSettings, load_settings
 from gatemesh_engine_sim.settings import SimSettings, read_settings
+from gatemesh_health_manager.policy import parse_policy
 
 from .conftest import Render
 from .rendered import (
@@ -167,6 +168,16 @@ def test_the_simulated_engines_take_their_variables(rendering: Render) -> None:
     assert ports(container) == {"http": read.port}
     known = {f"GATEMESH_SIM_{name}".upper() for name in SimSettings.model_fields}
     assert set(told) - known == set()
+
+
+@pytest.mark.parametrize(("name", "mode"), [(PRODUCTION, "observe"), (DEV, "act")])
+def test_the_rules_are_taken_by_the_manager(name: str, mode: str, rendering: Render) -> None:
+    """Production begins by watching; what is tried out acts."""
+    [rules] = [
+        item for item in of_kind(rendering(name), "ConfigMap") if name_of(item) == "gatemesh-policy"
+    ]
+    [(file, text)] = rules["data"].items()
+    assert parse_policy(text, file).defaults.mode == mode
 
 
 def test_secrets_hold_what_their_services_read(items: list[Object]) -> None:
