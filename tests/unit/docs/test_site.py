@@ -92,7 +92,8 @@ def test_links_out_of_the_site_become_names(link: str, wanted: str) -> None:
 )
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
     """Links and anchors as the site's own builder sees them; a reader's browser stays here."""
-    command = (sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir")
+    # Not --quiet: it would also not count the warnings.
+    command = (sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir")
     result = subprocess.run(
         (*command, str(tmp_path)),
         cwd=REPOSITORY,
