@@ -16,14 +16,7 @@ SETTINGS = {
     for found in settings_classes().values()
     for name, field in found.model_fields.items()
 } | {f"{PREFIX}{name}".upper() for name in SimSettings.model_fields}
-PLACES = (
-    "benchmarks",
-    "deploy/docker",
-    "libs",
-    "services",
-    "tests/conftest.py",
-    "tests/integration/real_engine",
-)
+PLACES = ("benchmarks", "deploy/docker", "libs", "services", "tests")
 FILES = [REPOSITORY / "compose.yaml", REPOSITORY / "mesh"]
 
 
@@ -36,7 +29,8 @@ def read_elsewhere() -> set[str]:
 
 def is_source(path: Path) -> bool:
     """Return whether a file is code that reads variables."""
-    return path.is_file() and path.suffix in {".py", ".sh", ""} and path.name != "settings.py"
+    is_code = path.suffix in {".py", ".sh", ""} and path.name != "settings.py"
+    return is_code and path.is_file() and "docs" not in path.parts
 
 
 EXAMPLES = {"GATEMESH_SIM_SOME_NAME"}
