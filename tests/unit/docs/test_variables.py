@@ -30,7 +30,7 @@ def read_elsewhere() -> set[str]:
 def is_source(path: Path) -> bool:
     """Return whether a file is code that reads variables."""
     is_code = path.suffix in {".py", ".sh", ""} and path.name != "settings.py"
-    return is_code and path.is_file() and "docs" not in path.parts
+    return is_code and path.is_file() and "docs" not in path.relative_to(REPOSITORY).parts
 
 
 EXAMPLES = {"GATEMESH_SIM_SOME_NAME"}
