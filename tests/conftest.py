@@ -37,7 +37,10 @@ DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
 EARLY_FOLDERS = (
     "tests/unit",
     "tests/contract",
-    *(f"tests/integration/{name}" for name in ("agent", "common", "ctl", "engine_sim", "examples")),
+    *(
+        f"tests/integration/{name}"
+        for name in ("agent", "common", "console", "ctl", "engine_sim", "examples")
+    ),
 )
 """What needs nothing that takes long to install, and about as long as that takes."""
 ENGINE_FOLDERS = ("tests/integration/real_engine", "tests/integration/shadow")

@@ -24,8 +24,11 @@ NAMES = (
     "supervisor",
     "fingerprint_key",
     "signing_seed",
+    "console_token",
     "grafana",
 )
+CONSOLE_PERSON = "admin"
+"""In whose name the one token of a new console asks."""
 READABLE = 0o444
 """Each folder is mounted into its reader alone, whose user has another number than ours."""
 ONLY_OURS = 0o600
@@ -42,6 +45,8 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
     # The other secrets are texts, and so is this one: its hash has the length of a key.
     signing = SigningKey.from_seed(hashlib.sha256(made["signing_seed"].encode()).digest())
     database_url = f"postgresql://gatemesh:{made['database_owner']}@postgres:5432/gatemesh"
+    reader_url = f"postgresql://reader:{made['database_reader']}@postgres:5432/gatemesh"
+    console_digest = hashlib.sha256(made["console_token"].encode()).hexdigest()
     return {
         "broker/20-user.conf": f"default_user = gatemesh\ndefault_pass = {made['broker']}\n",
         "database/superuser": made["database_superuser"],
@@ -56,6 +61,9 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
         "agent/GATEMESH_AMQP_URL": amqp_url,
         "agent/GATEMESH_AGENT_FINGERPRINT_KEY": made["fingerprint_key"],
         "shadow/GATEMESH_AMQP_URL": amqp_url,
+        "console/GATEMESH_AMQP_URL": amqp_url,
+        "console/GATEMESH_DATABASE_URL": reader_url,
+        "console/GATEMESH_CONSOLE_TOKENS": f"{CONSOLE_PERSON} operator {console_digest}",
         "notifier/GATEMESH_AMQP_URL": amqp_url,
         "engines/login.conf": supervisor_login(made["supervisor"]),
         "grafana/admin_password": made["grafana"],
@@ -98,6 +106,7 @@ def make(root: Path) -> None:
 def logins(made: Mapping[str, str]) -> str:
     """Return the logins that people use."""
     return (
+        f"console            token {made['console_token']}\n"
         f"broker's pages     user gatemesh, password {made['broker']}\n"
         f"database, reading  user reader, password {made['database_reader']}, database gatemesh\n"
         f"Grafana            user admin, password {made['grafana']}\n"

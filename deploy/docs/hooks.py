@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from posixpath import dirname, join, normpath
 from typing import Any
 
 DECISIONS, MORE = "Decisions", "More"
 ADR = "adr"
 FENCE = "```"
+OUTWARD = re.compile(r"\[(?P<text>[^\]\n]*)\]\((?P<target>\.\./[^)\s]*)\)")
 BEGINS = {"table": re.compile(r"\|"), "list": re.compile(r"(?:- |\d+\. )")}
 """What code hosts take for a block of its own, also right below a text."""
 BELONGS = {"table": re.compile(r"\||#|$"), "list": re.compile(r"[- ]|\d+\. |#|$")}
@@ -20,9 +22,19 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Return a page's text as the site's reader of Markdown needs it."""
-    return parted(markdown)
+    return parted(kept_within(markdown, page.file.src_uri))
+
+
+def kept_within(text: str, page: str) -> str:
+    """Return a text whose links to files outside of the site name them instead."""
+
+    def named(link: re.Match[str]) -> str:
+        target = normpath(join("docs", dirname(page), link["target"].partition("#")[0]))
+        return link[0] if target.startswith("docs/") else f"{link['text']} (`{target}`)"
+
+    return OUTWARD.sub(named, text)
 
 
 def parted(text: str) -> str:

@@ -21,7 +21,7 @@ CALL_DEADLINE_S = 150
 LOOP_DEADLINE_S = 180.0
 INTERVAL_S = 0.5
 
-OURS = ("agent", "health_manager", "executor", "shadow", "engines")
+OURS = ("agent", "health_manager", "executor", "shadow", "console", "engines")
 LASTING = (*OURS, "rabbitmq", "postgres", "prometheus", "grafana")
 ENGINES = ("engine-0", "engine-1", "engine-2")
 
@@ -39,13 +39,18 @@ class Composed:
 
     project: str
     agent_port: int = field(default_factory=free_port)
+    console_port: int = field(default_factory=free_port)
 
     def compose(self, *arguments: str, deadline_s: float = CALL_DEADLINE_S, stdin: str = "") -> str:
         """Run `docker compose` and return what it prints; fail with what it says."""
         result = subprocess.run(
             ["docker", "compose", "-f", "compose.yaml", "-p", self.project, *arguments],
             cwd=REPOSITORY,
-            env={**os.environ, "GATEMESH_AGENT_PORT": str(self.agent_port)},
+            env={
+                **os.environ,
+                "GATEMESH_AGENT_PORT": str(self.agent_port),
+                "GATEMESH_CONSOLE_PORT": str(self.console_port),
+            },
             input=stdin,
             capture_output=True,
             text=True,

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
@@ -74,6 +75,13 @@ def test_a_chat_request_is_answered(stack: Composed) -> None:
     assert answer["choices"][0]["message"]["content"]
 
 
+def test_the_console_asks_for_its_token(stack: Composed) -> None:
+    """Its pages are reached, and nobody is let in by default."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{stack.console_port}/", timeout=10) as answer:
+        assert answer.url.endswith("/sign-in?next=%2F")
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
 def test_only_this_machine_can_connect(stack: Composed) -> None:
     """Agent, broker and database are published on the loopback address alone."""
     containers = list(stack.containers().values())
@@ -123,6 +131,7 @@ def test_people_are_told_their_logins(stack: Composed) -> None:
     assert {name for name in made if made[name] in shown} == {
         "broker",
         "database_reader",
+        "console_token",
         "grafana",
     }
 

@@ -58,6 +58,7 @@ def test_only_the_maker_reads_all_of_them(tmp_path: Path) -> None:
         ("executor", {"broker", "supervisor"}),
         ("agent", {"broker", "fingerprint_key"}),
         ("shadow", {"broker"}),
+        ("console", {"broker", "database_reader"}),
         ("notifier", {"broker"}),
         ("engines", set()),
         ("grafana", {"grafana"}),
@@ -101,7 +102,7 @@ def test_show_tells_the_logins(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["show"], tmp_path) == 0
     shown, made = capsys.readouterr().out, known_secrets(tmp_path)
     told = {name for name in NAMES if made[name] in shown}
-    assert told == {"broker", "database_reader", "grafana"}
+    assert told == {"broker", "database_reader", "console_token", "grafana"}
 
 
 def test_show_before_the_first_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,8 +35,13 @@ def with_driver(url: str) -> str:
     return f"{DRIVER}{separator}{rest}" if known else url
 
 
-def open_database(url: str, *, pool_size: int = 8, deadline_s: float = 10.0) -> AsyncEngine:
-    """Return an engine on which no connect, statement or wait outlasts the deadline."""
+def open_database(
+    url: str, *, pool_size: int = 8, deadline_s: float = 10.0, options: str = ""
+) -> AsyncEngine:
+    """Return an engine on which no connect, statement or wait outlasts the deadline.
+
+    `options` are more of the server's, such as `-c default_transaction_read_only=on`.
+    """
     deadline_ms = int(deadline_s * 1000)
     return create_async_engine(
         with_driver(url),
@@ -47,7 +52,7 @@ def open_database(url: str, *, pool_size: int = 8, deadline_s: float = 10.0) -> 
             "connect_timeout": max(1, int(deadline_s)),
             "keepalives_idle": 10,
             "tcp_user_timeout": deadline_ms,
-            "options": f"-c statement_timeout={deadline_ms} -c timezone=UTC",
+            "options": f"-c statement_timeout={deadline_ms} -c timezone=UTC {options}".rstrip(),
         },
     )
 

@@ -22,7 +22,9 @@ PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def add_commands(application: typer.Typer) -> None:
     """Add the commands of every installed part."""
-    for point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+    known = {command.name for command in application.registered_commands}
+    points = [point for point in entry_points(group=GROUP) if point.name not in known]
+    for point in sorted(points, key=lambda one: one.name):
         application.command(
             point.name,
             help=HELP.get(point.name, f"Added by {point.module}; --help says more."),

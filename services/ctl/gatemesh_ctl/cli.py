@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,18 +48,16 @@ if TYPE_CHECKING:
 
 keys = typer.Typer(help="Keys that sign and verify commands.", no_args_is_help=True)
 application.add_typer(keys, name="keys")
-cli_insight.register(application)
-cli_requests.register(application)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a failure says what is wrong and the way out, without a traceback."""
     # Connection libraries would print a line of their own beside ours.
     for name in ("aio_pika", "aiormq"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     add_commands(application)
     try:
-        application(prog_name="gatemesh-ctl")
+        application(args=arguments, prog_name="gatemesh-ctl")
     except CtlError as error:
         print_error(error)
         sys.exit(EXIT_FAILED if isinstance(error, UnreachableError) else EXIT_WRONG)
@@ -270,3 +269,7 @@ def dead_letters(
     letters = asyncio.run(peek_letters(addresses().broker(), limit))
     columns = (*LETTER_COLUMNS, "body") if body else LETTER_COLUMNS
     show_rows(letters, columns, json_form=json_form)
+
+
+cli_insight.register(application)
+cli_requests.register(application)

@@ -125,9 +125,8 @@ async def look_at_rights(channel: AbstractChannel) -> Finding:
     and changes nothing; the broker checks that right before any other.
     """
     error = await refused(channel, unbound_from_nothing(channel))
-    if isinstance(error, ChannelAccessRefused) and f"write access to exchange '{CONTROL}'" in str(
-        error
-    ):
+    # A refusal that names the other exchange is about reading, which came after the writing.
+    if isinstance(error, ChannelAccessRefused) and f"exchange '{CONTROL}'" in str(error):
         cure = "have its administrator grant that: docs/authorisation.md"
         return fault("permissions", "this user may not publish requests", cure)
     if isinstance(error, ChannelNotFoundEntity):

@@ -7,7 +7,7 @@ from typing import Any
 
 from gatemesh_common.schema import SCHEMA_VERSION
 from gatemesh_ctl.errors import CtlError
-from gatemesh_ctl.findings import Finding, fault, fault_of, unknown, warning, well
+from gatemesh_ctl.findings import Finding, Level, fault, fault_of, unknown, warning, well
 from gatemesh_ctl.store import Row, Store
 
 OLDEST_TESTED = 15
@@ -25,6 +25,9 @@ IN_FORCE = """
 FIRST_USED = """
     SELECT version AS policy_version, first_used_at AS at FROM policy_versions_v1
     ORDER BY first_used_at DESC LIMIT 1"""
+AGENTS = """
+    SELECT agent_id, max(window_end) AS last FROM traffic_v1
+    WHERE window_end > now() - interval '1 hour' GROUP BY agent_id ORDER BY agent_id"""
 CLOCK = "SELECT clock_timestamp() AS now"
 AHEAD = """
     SELECT extract(epoch FROM max("timestamp" - received_at))::double precision AS ahead_s
@@ -39,9 +42,11 @@ def look_at_database(store: Store, clock: Callable[[], datetime]) -> list[Findin
     except CtlError as error:
         return [fault_of("database", error)]
     found.append(judge_schema(schema_version(store)))
-    if found[-1].facts.get("empty"):
+    if found[-1].level is Level.FAULT:
+        # The views that are asked below may not be there yet.
         return found
-    found.append(judge_executor(store.instances(), store_clock(store)))
+    now = store_clock(store)
+    found += [judge_executor(store.instances(), now), judge_agents(store.read(AGENTS), now)]
     return [*found, *look_at_clock(store, clock)]
 
 
@@ -81,7 +86,7 @@ def judge_schema(version: str | None) -> Finding:
     """Say whether the migrations are behind, or ahead of this release."""
     facts = {"found": version or None, "needed": SCHEMA_VERSION}
     if version is None:
-        return fault("migrations", "the database is empty", MIGRATE, empty=True, **facts)
+        return fault("migrations", "the database is empty", MIGRATE, **facts)
     if version < SCHEMA_VERSION:
         what = f"behind: {version or 'older than 0023'}, this release needs {SCHEMA_VERSION}"
         return fault("migrations", what, MIGRATE, **facts)
@@ -111,6 +116,19 @@ def judge_executor(instances: list[Row], now: datetime) -> Finding:
         cure = "are they still in the executor's list? retired ones stay in the history"
         return warning("instances", what, cure, silent=silent)
     return well("instances", f"the executor tells of all {len(instances)}")
+
+
+def judge_agents(agents: list[Row], now: datetime) -> Finding:
+    """Say which agents have told of traffic lately; one without traffic tells nothing."""
+    if not agents:
+        cure = "an idle agent tells nothing; send a request through it, or give --admin agent=URL"
+        return unknown("agents", "none has told of traffic within an hour", cure)
+    quiet = [row["agent_id"] for row in agents if now - row["last"] > SILENT_AFTER]
+    if quiet:
+        what = f"no traffic told within a minute by {', '.join(quiet[:10])}"
+        cure = "they are idle, or away: look at their admin ports (--admin NAME=URL)"
+        return unknown("agents", what, cure, quiet=quiet)
+    return well("agents", f"{len(agents)} told of traffic within a minute")
 
 
 def policy_in_force(store: Store) -> Row | None:

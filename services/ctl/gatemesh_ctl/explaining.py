@@ -195,10 +195,10 @@ def span_words(span: object) -> str:
     """Word where in the answer it was."""
     if not isinstance(span, dict):
         return ""
-    for unit in ("char", "token"):
+    for unit, plural in (("char", "characters"), ("token", "tokens")):
         begin, end = span.get(f"{unit}_start"), span.get(f"{unit}_end")
         if begin is not None and end is not None:
-            return f", {unit}s {begin} to {end}"
+            return f", {plural} {begin} to {end}"
     return ""
 
 
@@ -330,7 +330,7 @@ def states(facts: Facts) -> list[str]:
         stayed = f" for {seconds(row['at'], ends[number]):.2f} s" if number < len(ends) else ""
         lines.append(
             f"{seconds(facts.opened_at, row['at']):+.2f} s {row['before_state']} -> "
-            f"{row['after_state']}{stayed} ({row['trigger']}, score {row['score']:g})"
+            f"{row['after_state']}{stayed} ({row['trigger']}, score {row['score']:.1f})"
         )
     return lines
 

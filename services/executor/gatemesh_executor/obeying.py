@@ -23,6 +23,7 @@ from gatemesh_common.messages import (
     new_message_id,
 )
 from gatemesh_common.spans import NO_SPANS, Attributes, Spans
+from gatemesh_common.trace import trace_id_of
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
     RollBackFailedError,
@@ -185,6 +186,8 @@ class StepJournal:
                 "step": step,
                 "instance_id": self._command.instance_id,
                 "incident_id": self._command.incident_id,
+                "command_id": self._command.message_id,
+                "trace_id": trace_id_of(self._command.traceparent),
                 "duration_s": round(duration_s, 3),
             },
         )
@@ -335,6 +338,8 @@ class Executor:
                 "action": report.action,
                 "instance_id": report.instance_id,
                 "incident_id": report.incident_id,
+                "command_id": report.command_id,
+                "trace_id": trace_id_of(report.traceparent),
                 "outcome": report.outcome,
                 "reason": report.reason,
             },

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from gatemesh_common.messages import InstanceState, Verdict
+from gatemesh_common.trace import trace_id_of
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.metrics import (
     BRAKED,
@@ -148,6 +149,7 @@ def _tell_incidents(decision: Decision) -> None:
             "status": incident.status,
             "reason": incident.reason,
             "would": incident.would,
+            "trace_id": trace_id_of(incident.traceparent),
         }
         log.warning("incident_changed", extra=facts)
 
@@ -162,5 +164,6 @@ def _tell_commands(decision: Decision) -> None:
             "command_id": command.message_id,
             "action": command.action.value,
             "fence": command.fence,
+            "trace_id": trace_id_of(command.traceparent),
         }
         log.info("command_ordered", extra=facts)

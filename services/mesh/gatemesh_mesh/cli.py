@@ -92,6 +92,8 @@ def print_addresses(console: Console, plan: StackPlan) -> None:
     lines = [
         f"agent (model: sim)          AGENT={plan.agent_url}",
         *(f"{engine.instance_id:<28}{engine.base_url}" for engine in plan.engines),
+        f"console                     {plan.console_url}",
+        f"console's token             {plan.console_token}",
         f"broker                      {plan.addresses.amqp_url}",
         f"broker's pages              {plan.addresses.management_url or '(not ours)'}",
         f'database                    psql "{database}"',
@@ -127,7 +129,7 @@ def status() -> None:
         table.add_row(row.name, row.state.lower(), str(row.pid or ""), f"{row.uptime_s} s")
     console.print(table)
     facts = folder.read_run()
-    for name in ("agent_url", "management_url"):
+    for name in ("agent_url", "console_url", "management_url"):
         if facts.get(name):
             console.print(f"{name.removesuffix('_url')}: {facts[name]}", highlight=False)
 

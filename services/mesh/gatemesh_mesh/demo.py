@@ -47,6 +47,7 @@ def run_demo(options: DemoOptions, folder: StateFolder) -> int:
     start_afresh(own, progress)
     stack_options = with_budget_for(options, own)
     with running_stack(own, stack_options, progress, make_engines) as (stack, plan):
+        progress.note(f"look on: {plan.console_url}, token {plan.console_token}")
         results = asyncio.run(Demo(stack, plan, model, progress).run(options.faults))
         for result in results:
             show_timeline(console, result)

@@ -1,5 +1,6 @@
 """What a local stack is made of: engines, services, and the settings each of them gets."""
 
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.state import StateFolder
 
 POOL = "default"
+CONSOLE_PERSON = "local"
+"""In whose name the console of a local stack asks."""
 MODEL_VERSION = "sim-1"
 ENGINE_GRACE_S = 60
 ENGINE_SHUTDOWN_S = 50
 """Below the grace: an engine ends its requests itself before it would be killed."""
-SERVICES = ("health_manager", "executor", "agent", "shadow")
+SERVICES = ("health_manager", "executor", "agent", "shadow", "console")
 """In the order in which they are started."""
 
 NOTIFIER = "notifier"
@@ -23,6 +26,7 @@ NOTIFIER = "notifier"
 
 SERVICE_PORTS = (
     *("agent", "agent_admin", "health_manager_admin", "executor_admin", "shadow_admin"),
+    *("console", "console_admin"),
     "notifier_admin",
 )
 
@@ -62,6 +66,7 @@ class StackPlan:
     supervisor_user: str
     supervisor_password: str
     fingerprint_key: str
+    console_token: str
     policy_file: Path | None
     notifier: Mapping[str, str] | None = None
     """The notifier's own settings; None where nobody is to be told."""
@@ -75,6 +80,11 @@ class StackPlan:
     def agent_url(self) -> str:
         """Where clients send their requests."""
         return f"http://{LOOPBACK}:{self.ports['agent']}"
+
+    @property
+    def console_url(self) -> str:
+        """Where people look."""
+        return f"http://{LOOPBACK}:{self.ports['console']}"
 
     @property
     def instances_file(self) -> Path:
@@ -188,10 +198,23 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "executor": executor,
         "agent": agent,
         "shadow": shadow_environment(plan),
+        "console": console_environment(plan),
     }
     if plan.notifier is not None:
         own[NOTIFIER] = notifier_environment(plan, plan.notifier)
     return {service: shared | settings for service, settings in own.items()}
+
+
+def console_environment(plan: StackPlan) -> dict[str, str]:
+    """Return the console's own settings; it is told a hash, and the token to people alone."""
+    digest = hashlib.sha256(plan.console_token.encode()).hexdigest()
+    return {
+        "GATEMESH_DATABASE_URL": plan.addresses.database_url,
+        "GATEMESH_CONSOLE_HOST": LOOPBACK,
+        "GATEMESH_CONSOLE_PORT": str(plan.ports["console"]),
+        "GATEMESH_CONSOLE_ADMIN_PORT": str(plan.ports["console_admin"]),
+        "GATEMESH_CONSOLE_TOKENS": f"{CONSOLE_PERSON} operator {digest}",
+    }
 
 
 def shadow_environment(plan: StackPlan) -> dict[str, str]:

@@ -115,6 +115,7 @@ class Stack:
             supervisor_user=self.supervision.user,
             supervisor_password=self.supervision.password,
             fingerprint_key=self.folder.secrets()["fingerprint"],
+            console_token=self.folder.secrets()["console"],
             policy_file=policy if policy.exists() else None,
             notifier=self._options.notifier,
         )
@@ -142,7 +143,8 @@ class Stack:
         write_private(plan.instances_file, render_instances(plan.engines))
         prepare_keys(self.folder)
         also = "" if plan.notifier is None else ", and the notifier"
-        with self._progress.step(f"Starting health manager, executor, agent and shadow{also}"):
+        names = f"health manager, executor, agent, shadow and console{also}"
+        with self._progress.step(f"Starting {names}"):
             self.supervision.add(service_programs(plan))
             for service in plan.services:
                 self.supervision.start_program(service)
@@ -204,6 +206,7 @@ def run_facts(plan: StackPlan, daemon: ProcessId) -> dict[str, object]:
     return {
         "ports": dict(plan.ports),
         "agent_url": plan.agent_url,
+        "console_url": plan.console_url,
         "amqp_url": plan.addresses.amqp_url,
         "management_url": plan.addresses.management_url,
         "database_url": plan.addresses.database_url,

@@ -18,7 +18,7 @@ STATE_VARIABLE = "GATEMESH_STATE"
 SOCKET_PATH_LIMIT = 90
 """Unix socket paths end at 107 bytes, and supervisor first binds a longer temporary name."""
 
-SECRET_NAMES = ("mark", "supervisor", "broker", "database", "fingerprint")
+SECRET_NAMES = ("mark", "supervisor", "broker", "database", "fingerprint", "console")
 
 
 class StateFolder:

@@ -132,7 +132,8 @@ class Courier:
         facts = {
             "target": self.target.name,
             "pool": notification.pool,
-            "level": notification.level.value,
+            # `level` is the log record's own.
+            "notification_level": notification.level.value,
             "lines": len(notification.lines),
         }
         log.info("notification_delivered", extra=facts)

@@ -148,8 +148,7 @@ class Mailbox:
         self._bucket.take(now_s)
         for line in lines:
             self._remember(line.fact)
-        heaviest_first = sorted(lines, key=lambda line: -WEIGHT[line.fact.level])
-        return Notification(pool, tuple(heaviest_first))
+        return Notification(pool, tuple(sorted(lines, key=place_of)))
 
     def fail(self, notification: Notification) -> None:
         """Forget that something was told: nobody got it."""
@@ -173,3 +172,8 @@ class Mailbox:
     def waiting(self) -> int:
         """How many subjects wait."""
         return sum(len(lines) for lines in self._waiting.values())
+
+
+def place_of(line: Line) -> tuple[int, bool]:
+    """Return what lines are sorted by: the weightiest first, alerts behind what they led to."""
+    return -WEIGHT[line.fact.level], line.fact.is_alert

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
+from deploy.docker.make_secrets import complete, files
 
 from gatemesh_common.settings import ServiceSettings, load_settings
 from gatemesh_engine_sim.settings import SimSettings, read_settings
+from gatemesh_health_manager.policy import parse_policy
 
 from .conftest import Render
 from .rendered import (
@@ -33,6 +35,8 @@ from .rendered import (
 
 SERVICES = ("agent", "console", "executor", "health_manager", "notifier", "shadow")
 EXAMPLE = FOLDER / PRODUCTION / "secrets.example.yaml"
+SERVERS = {"broker": "rabbitmq", "database": "postgres"}
+"""What the manifests call the readers of secrets that compose calls otherwise."""
 POD_NAME = "vllm-a-7d9f"
 SECRET_VALUES = {
     "GATEMESH_AMQP_URL": "amqps://user:password@broker.example.com:5671/",
@@ -166,6 +170,16 @@ def test_the_simulated_engines_take_their_variables(rendering: Render) -> None:
     assert set(told) - known == set()
 
 
+@pytest.mark.parametrize(("name", "mode"), [(PRODUCTION, "observe"), (DEV, "act")])
+def test_the_rules_are_taken_by_the_manager(name: str, mode: str, rendering: Render) -> None:
+    """Production begins by watching; what is tried out acts."""
+    [rules] = [
+        item for item in of_kind(rendering(name), "ConfigMap") if name_of(item) == "gatemesh-policy"
+    ]
+    [(file, text)] = rules["data"].items()
+    assert parse_policy(text, file).defaults.mode == mode
+
+
 def test_secrets_hold_what_their_services_read(items: list[Object]) -> None:
     """Each file is a setting of that service, or is named by one of its settings."""
     for pod, container, service in ours(items):
@@ -192,6 +206,19 @@ def test_every_secret_and_key_of_the_example_is_used(rendering: Render) -> None:
     example = secret_keys(items)
     assert mounted | {reference["name"]} == set(example)
     assert {reference["key"]} == example[reference["name"]]
+
+
+def test_the_development_overlay_takes_every_secret_that_is_made(rendering: Render) -> None:
+    """What compose mounts as a folder is named file by file there; supervisord is not there."""
+    made: dict[str, set[str]] = {}
+    for path in files(complete({}, lambda: "x" * 32)):
+        reader, _, name = path.partition("/")
+        if "SUPERVISOR" not in name:
+            secret = f"gatemesh-{SERVERS.get(reader, reader)}".replace("_", "-")
+            made.setdefault(secret, set()).add(name)
+    named = secret_keys(rendering(DEV)).items()
+    taken = {re.sub("-[a-z0-9]{10}$", "", name): keys for name, keys in named}
+    assert taken == {name: made.get(name) for name in taken}
 
 
 def test_the_example_holds_no_password() -> None:

@@ -1,10 +1,13 @@
 """A migrated database, a running manager, and an executor that obeys at once."""
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import unittest.mock
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +27,7 @@ from gatemesh_common.messages import (
     derived_id,
 )
 from gatemesh_common.publisher import Publisher
+from gatemesh_ctl import cli
 
 POOL = "chat"
 
@@ -43,13 +47,32 @@ class Answer:
 
 
 class CommandLine:
-    """`gatemesh-ctl` as a process with these addresses."""
+    """`gatemesh-ctl` with these addresses."""
 
     def __init__(self, **environment: str) -> None:
+        self._own = environment
         self._environment = {**os.environ, **environment}
 
     async def call(self, *arguments: str) -> Answer:
-        """Run one command to its end."""
+        """Run one command to its end, in this process: a start takes longer than most commands."""
+        return await asyncio.to_thread(self._run, arguments)
+
+    def _run(self, arguments: tuple[str, ...]) -> Answer:
+        out, err = io.StringIO(), io.StringIO()
+        code: int | str | None = 0
+        with (
+            unittest.mock.patch.dict(os.environ, self._own),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                cli.main(arguments)
+            except SystemExit as ended:
+                code = ended.code
+        return Answer(int(code or 0), out.getvalue(), err.getvalue())
+
+    async def start(self, *arguments: str) -> Answer:
+        """Run one command to its end, in a process of its own."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-c", "from gatemesh_ctl.cli import main; main()"),

@@ -1,11 +1,13 @@
 """The operator's command line with a real broker, database and manager."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from aio_pika import DeliveryMode, Message
+from aio_pika.abc import AbstractChannel
 
 from gatemesh_common.broker import DEAD_LETTERS, REQUESTS, declare_topology
 from gatemesh_common.messages import (
@@ -75,6 +77,47 @@ async def test_a_drain_is_asked_for_followed_and_found_in_every_view(
     assert status.code == 0
     assert status.json["pools"][0]["instances"] == 2
     assert {it["queue"] for it in status.json["queues"]} >= {REQUESTS.name, DEAD_LETTERS}
+    await is_explained(ctl, incident["incident_id"])
+    await is_watched(ctl)
+    await is_looked_at(ctl)
+
+
+async def is_explained(ctl: CommandLine, incident_id: str) -> None:
+    """The drain is told with who asked, what was done, how long it took and how it ended."""
+    told = await ctl.call("explain", incident_id[:10], "--json")
+    assert told.code == 0, told.err
+    assert set(told.json["words"]) >= {"why", "brakes", "steps", "states", "end"}
+    assert told.json["commands"][0]["action"] == "drain"
+    text = (await ctl.call("explain", incident_id)).out
+    for words in ("ann, the broker's user", "because: noise", "drain (fence", "Quarantined after"):
+        assert words in text
+    assert (await ctl.call("explain", "none")).code == 2
+
+
+async def is_watched(ctl: CommandLine) -> None:
+    """Lines of what happened last, for people and for programs."""
+    lines = (await ctl.call("watch", "--for-s", "0", "--json")).out.splitlines()
+    kinds = {json.loads(line)["kind"] for line in lines}
+    assert {"state", "command", "report"} <= kinds
+    shown = await ctl.call("watch", "--for-s", "0", "--instance", "engine-0")
+    assert shown.code == 0
+    assert all("engine-0" in line for line in shown.out.splitlines())
+    assert shown.err == ""
+
+
+async def is_looked_at(ctl: CommandLine) -> None:
+    """A doctor finds the manager at work, and that there are no shadow and no engine."""
+    found = await ctl.call("doctor", "--json")
+    assert found.code == 3, found.out
+    levels: dict[str, set[str]] = {}
+    for one in found.json["findings"]:
+        levels.setdefault(one["check"], set()).add(one["level"])
+        assert one["cure"] or one["level"] == "ok"
+    well = ("topology", "permissions", "database", "migrations", "policy", "instances", "clock")
+    lacking = ("shadow", "engines")
+    expected = {check: {"ok"} for check in (*well, "health_manager", "executor")}
+    expected |= {check: {"warning"} for check in lacking}
+    assert {check: levels[check] for check in expected} == expected
 
 
 async def test_a_refusal_is_told_with_its_reason(
@@ -211,8 +254,16 @@ async def test_dead_letters_are_shown_and_stay(ctl: CommandLine, vhost_url: str)
             assert {it["reason"] for it in answer.json} == {"because"}
         first = await ctl.call("dead-letters", "--limit", "1", "--body", "--json")
         assert len(first.json) == 1
-        queue = await channel.declare_queue(DEAD_LETTERS, passive=True)
-        assert queue.declaration_result.message_count == 3
+        async with asyncio.timeout(20):
+            # The broker counts what was given back a moment later.
+            while await letters_on(channel) != 3:  # noqa: ASYNC110 (a queue)
+                await asyncio.sleep(0.05)
+
+
+async def letters_on(channel: AbstractChannel) -> int | None:
+    """Return how many dead letters there are."""
+    queue = await channel.declare_queue(DEAD_LETTERS, passive=True)
+    return queue.declaration_result.message_count
 
 
 async def test_without_dead_letters_there_is_nothing_to_show(
@@ -234,11 +285,11 @@ async def test_what_does_not_answer_is_told(tmp_path: Path) -> None:
         GATEMESH_DATABASE_URL="postgresql://u:secret@127.0.0.1:1/d",
         GATEMESH_STATE=str(tmp_path),
     )
-    for words in (("instances",), ("dead-letters",), ("status",)):
-        answer = await ctl.call(*words)
+    for words in (("instances",), ("dead-letters",), ("status",), ("doctor",)):
+        answer = await ctl.start(*words)
         assert answer.code == 1
-        assert "127.0.0.1:1 does not answer" in answer.err
-        assert "secret" not in answer.err
+        assert "127.0.0.1:1 does not answer" in answer.err + answer.out
+        assert "secret" not in answer.err + answer.out
         assert "Traceback" not in answer.err
 
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gatemesh_ctl import cli
+from gatemesh_ctl.application import EXIT_FAILED, EXIT_WRONG, application
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ COMMANDS = (
 @pytest.mark.parametrize("command", [*COMMANDS, "request", "explain"])
 def test_every_command_has_help_and_json(command: str) -> None:
     """People and programs use the same ones."""
-    result = CliRunner().invoke(cli.application, [command, "--help"])
+    result = CliRunner().invoke(application, [command, "--help"])
     assert result.exit_code == 0
     assert "--json" in result.output
 
@@ -39,14 +40,14 @@ def test_unknown_addresses_are_told(
     monkeypatch.setattr("sys.argv", ["gatemesh-ctl", command])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == cli.EXIT_WRONG
+    assert ended.value.code == EXIT_WRONG
     assert "GATEMESH_" in capsys.readouterr().err
 
 
 def test_a_status_tells_all_that_it_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     """Broker and database at once."""
-    result = CliRunner().invoke(cli.application, ["status"])
-    assert result.exit_code == cli.EXIT_FAILED
+    result = CliRunner().invoke(application, ["status"])
+    assert result.exit_code == EXIT_FAILED
     text = capsys.readouterr().err + result.output
     assert "GATEMESH_AMQP_URL" in text
     assert "GATEMESH_DATABASE_URL" in text
@@ -86,6 +87,6 @@ def test_help_waits_for_no_library() -> None:
 
 def test_shells_are_served() -> None:
     """Typer's own options; the script names the program."""
-    result = CliRunner().invoke(cli.application, ["--help"])
+    result = CliRunner().invoke(application, ["--help"])
     assert "--install-completion" in result.output
     assert "--show-completion" in result.output

@@ -7,6 +7,7 @@ import pytest
 from gatemesh_common.schema import SCHEMA_VERSION
 from gatemesh_ctl.doctor_database import (
     SILENT_AFTER,
+    judge_agents,
     judge_executor,
     judge_role,
     judge_schema,
@@ -81,3 +82,13 @@ def test_an_executor_that_tells_nothing_is_a_fault() -> None:
     found = judge_executor([fresh, stale, never], NOW)
     assert found.level is Level.WARNING
     assert found.facts["silent"] == ["engine-1", "engine-2"]
+
+
+def test_an_agent_without_traffic_is_no_fault() -> None:
+    """It tells nothing, and so would one that is away."""
+    busy = {"agent_id": "agent-0", "last": NOW - SILENT_AFTER}
+    quiet = {"agent_id": "agent-1", "last": NOW - SILENT_AFTER - timedelta(seconds=1)}
+    assert judge_agents([busy], NOW).level is Level.OK
+    found = judge_agents([busy, quiet], NOW)
+    assert (found.level, found.facts["quiet"]) == (Level.UNKNOWN, ["agent-1"])
+    assert judge_agents([], NOW).level is Level.UNKNOWN

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gatemesh_common.signing import SigningKey, TrustedKeys
-from gatemesh_ctl import cli
+from gatemesh_ctl.application import application
 from gatemesh_ctl.errors import CtlError
 from gatemesh_ctl.keys import PRIVATE_NAME, PUBLIC_NAME, make_pair
 
@@ -53,7 +53,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["plain", "json"])
 def test_the_command_shows_no_private_key(tmp_path: Path, form: tuple[str, ...]) -> None:
     """Terminals are logged and shared; it tells the id and where the files are."""
-    result = CliRunner().invoke(cli.application, ["keys", "new", str(tmp_path / "k"), *form])
+    result = CliRunner().invoke(application, ["keys", "new", str(tmp_path / "k"), *form])
     assert result.exit_code == 0
     pem = (tmp_path / "k" / PRIVATE_NAME).read_text()
     assert pem.splitlines()[1] not in result.output

@@ -2,21 +2,21 @@
 
 import importlib.util
 import re
+import tomllib
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
+from gatemesh_ctl.actions import ACTIONS
 from gatemesh_ctl.added import GROUP
-from gatemesh_ctl.asking import ACTIONS
-from gatemesh_ctl.cli import application as ctl
 from gatemesh_mesh.cli import application as mesh
 
 from .pages import PAGES, REPOSITORY, Shown, commands
 
 SHOWN = sorted({shown for path in PAGES for shown in commands(path)}, key=str)
+CTL_COMMANDS = get_command(importlib.import_module("gatemesh_ctl.cli").application)
 PLACEHOLDER = re.compile(r"^[A-Z][A-Z_]*$|^-|\.\.\.|[<>…\[\]]")
 """A word that the reader puts something else for, or an option."""
 OTHERS_MODULES = {"venv", "pip", "build", "http.server", "vllm.entrypoints.openai.api_server"}
@@ -68,7 +68,8 @@ def test_mesh_knows_it(shown: Shown) -> None:
 
 
 CTL = list(of_program("gatemesh-ctl"))
-ADDED = {point.name for point in entry_points(group=GROUP)} | {"judge", "replay"}
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+ADDED = set(PROJECT["entry-points"][GROUP])
 """Commands that read their options themselves."""
 
 
@@ -77,7 +78,7 @@ def test_ctl_knows_it(shown: Shown) -> None:
     """Verbs, options, and the actions that can be asked for."""
     if shown.words[1] in ADDED:
         return
-    command = subcommand(get_command(ctl), shown.words)
+    command = subcommand(CTL_COMMANDS, shown.words)
     if command is None:
         return
     if hasattr(command, "commands"):

@@ -28,21 +28,6 @@ def leads_somewhere(page: Path, link: str) -> bool:
     return not anchor or anchor in anchors(target.read_text())
 
 
-@pytest.mark.parametrize("path", PAGES, ids=NAMES)
-def test_pages_of_the_site_do_not_link_out_of_it(path: Path) -> None:
-    """The site holds docs/ only; elsewhere is named in words."""
-    docs = REPOSITORY / "docs"
-    if not path.is_relative_to(docs):
-        return
-    outside = [
-        link
-        for link in links(path.read_text())
-        if "://" not in link
-        and not (path.parent / link.split("#")[0]).resolve().is_relative_to(docs)
-    ]
-    assert outside == []
-
-
 @pytest.mark.parametrize(
     ("heading", "wanted"),
     [

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from deploy.docs.hooks import DECISIONS, MORE, completed, on_page_markdown, page
 from .pages import REPOSITORY
 
 NAV_ONLY = re.compile(r"^nav:\n.*", re.MULTILINE | re.DOTALL)
+PAGE = SimpleNamespace(file=SimpleNamespace(src_uri="adr/0001-x.md"))
 FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(https?:[^\"\s>]+)")
 
 
@@ -67,7 +69,21 @@ def test_a_complete_navigation_stays_as_it_is(tmp_path: Path) -> None:
 )
 def test_blocks_are_parted_from_the_text_above(text: str, wanted: str) -> None:
     """Code hosts show them as lists and tables; the site must, too."""
-    assert on_page_markdown(text) == wanted
+    assert on_page_markdown(text, PAGE) == wanted
+
+
+@pytest.mark.parametrize(
+    ("link", "wanted"),
+    [
+        pytest.param("[a](b.md)", "[a](b.md)", id="beside"),
+        pytest.param("[a](../b.md#c)", "[a](../b.md#c)", id="above-and-within"),
+        pytest.param("[a](../../x/y.py)", "a (`x/y.py`)", id="outside"),
+        pytest.param("[a](../../x/y.md#z) b", "a (`x/y.md`) b", id="outside-with-heading"),
+    ],
+)
+def test_links_out_of_the_site_become_names(link: str, wanted: str) -> None:
+    """On code hosts they are links; the site holds docs/ only."""
+    assert on_page_markdown(f"{link}\n", PAGE) == f"{wanted}\n"
 
 
 @pytest.mark.skipif(
@@ -76,7 +92,8 @@ def test_blocks_are_parted_from_the_text_above(text: str, wanted: str) -> None:
 )
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
     """Links and anchors as the site's own builder sees them; a reader's browser stays here."""
-    command = (sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir")
+    # Not --quiet: it would also not count the warnings.
+    command = (sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir")
     result = subprocess.run(
         (*command, str(tmp_path)),
         cwd=REPOSITORY,

@@ -97,6 +97,19 @@ async def test_the_steps_of_a_command_lie_in_the_trace_of_its_verdict(world: Wor
     assert attributes["gatemesh.instance_id"] == "engine-0"
 
 
+async def test_logs_name_the_trace_and_the_command(
+    world: World, executor: Executor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """So that a line leads to the request that caused it."""
+    caplog.set_level("INFO")
+    command = world.command(RestartInstance, life_id=await world.start(), traceparent=TRACE)
+    await executor.obey(command)
+    lines = [vars(one) for one in caplog.records if one.msg in ("step_finished", "command_ended")]
+    assert len(lines) == 4
+    assert {line["trace_id"] for line in lines} == {TRACE[3:35]}
+    assert {line["command_id"] for line in lines} == {command.message_id}
+
+
 async def test_a_redelivered_command_repeats_its_messages(world: World, executor: Executor) -> None:
     """After a crash; the inbox of the manager drops the copies by their ids."""
     command = world.command(EjectInstance)

@@ -65,4 +65,4 @@ def test_every_state_and_trigger_is_described(word: str) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_is_described(view: str) -> None:
     """Whoever builds a dashboard finds what there is."""
-    assert f"`{view}`" in (DOCS / "sql.md").read_text()
+    assert f"`{view}`" in (DOCS / "sql-views.md").read_text()

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from prometheus_client import REGISTRY
+from tests.spans import TRACE
 
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy, parse_policy
@@ -38,13 +39,16 @@ def test_a_decision_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> N
     """One event per fact, with the identifiers that join services."""
     caplog.set_level(logging.INFO)
     before = value("gatemesh_transitions_total", pool="default", trigger="proven")
-    tell_decisions([fleet().apply("engine-0", hard(), NOW)])
+    proof = hard().model_copy(update={"traceparent": TRACE})
+    tell_decisions([fleet().apply("engine-0", proof, NOW)])
     after = value("gatemesh_transitions_total", pool="default", trigger="proven")
     assert after - before == 1
     events = [entry.getMessage() for entry in caplog.records]
     assert events == ["instance_moved", "incident_changed", "command_ordered"]
     assert all(entry.__dict__["instance_id"] == "engine-0" for entry in caplog.records)
     assert all(entry.__dict__["incident_id"] for entry in caplog.records)
+    traces = [entry.__dict__["trace_id"] for entry in caplog.records[1:]]
+    assert traces == [TRACE[3:35]] * 2
 
 
 def test_verdicts_are_counted_by_gate() -> None:

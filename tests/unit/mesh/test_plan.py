@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gatemesh_console.tokens import Person, Role, parse_tokens
 from gatemesh_mesh import models_env
 from gatemesh_mesh.plan import (
     SERVICE_PORTS,
@@ -33,6 +34,7 @@ def plan(tmp_path: Path) -> StackPlan:
         supervisor_user="u",
         supervisor_password="p",
         fingerprint_key="k",
+        console_token="t-0-k-e-n",
         policy_file=tmp_path / "policy.toml",
     )
 
@@ -55,6 +57,15 @@ def test_the_agent_starts_with_the_engines(plan: StackPlan) -> None:
         "engine-0=http://127.0.0.1:8001,engine-1=http://127.0.0.1:8002"
     )
     assert plan.agent_url == "http://127.0.0.1:9000"
+
+
+def test_the_console_is_told_a_hash_and_nobody_the_token(plan: StackPlan) -> None:
+    """People get the token; settings of a process can be read by others of the same user."""
+    environments = service_environment(plan)
+    assert plan.console_token not in str(environments)
+    tokens = parse_tokens(environments["console"]["GATEMESH_CONSOLE_TOKENS"])
+    assert tokens.person(plan.console_token) == Person("local", Role.OPERATOR)
+    assert plan.console_url == f"http://127.0.0.1:{plan.ports['console']}"
 
 
 def test_the_executor_trusts_the_manager_s_key(plan: StackPlan) -> None:

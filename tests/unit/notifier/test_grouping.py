@@ -48,12 +48,12 @@ def test_pools_are_told_apart() -> None:
 def test_the_weightiest_line_comes_first_and_names_the_level() -> None:
     """Who reads one line reads the one that matters."""
     box = mailbox()
-    box.put(told(), 0)
-    box.put(braked(), 1)
+    for fact in (alert(), told(), braked()):
+        box.put(fact, 0)
     found = box.take(5)
     assert found is not None
     assert found.level is Level.PAGE
-    assert [line.fact.word for line in found.lines] == ["brake_fell", "incident_open"]
+    assert [line.fact.word for line in found.lines] == ["brake_fell", "incident_open", "alert"]
 
 
 def test_an_incident_that_ends_while_it_waits_is_one_quiet_line() -> None:

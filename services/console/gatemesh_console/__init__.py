@@ -1,0 +1,1 @@
+"""The web console: reads the SQL views, asks the manager through the broker, decides nothing."""

@@ -1,0 +1,48 @@
+"""Settings have bounds, and their page names every one."""
+
+from pathlib import Path
+
+import pytest
+
+from gatemesh_common.errors import SettingsError
+from gatemesh_common.settings import ServiceSettings, load_settings
+from gatemesh_console.settings import ConsoleSettings
+
+PAGE = Path(__file__).parents[3] / "docs" / "console.md"
+OWN = set(ConsoleSettings.model_fields) - set(ServiceSettings.model_fields)
+
+
+def test_every_setting_is_on_the_page() -> None:
+    """Whoever runs a console has only that page."""
+    text = PAGE.read_text()
+    assert [name for name in OWN if f"`{name.upper()}`" not in text] == ["database_url"]
+    assert "GATEMESH_DATABASE_URL" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GATEMESH_CONSOLE_PORT", "99999"),
+        ("GATEMESH_CONSOLE_ORIGIN", "mesh.test"),
+        ("GATEMESH_CONSOLE_DATABASE_ROLE", "x; -c log_statement=none"),
+        ("GATEMESH_CONSOLE_WATCH_EVERY_S", "0"),
+        ("GATEMESH_DATABASE_URL", "mysql://x"),
+    ],
+)
+def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    """The console does not start with it."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=name):
+        load_settings(ConsoleSettings)
+
+
+def test_secrets_are_not_shown() -> None:
+    """Settings end up in logs sooner or later."""
+    shown = repr(ConsoleSettings(tokens="hush", database_url="postgresql://u:hush@h/d"))
+    assert "hush" not in shown
+
+
+def test_https_is_known_by_the_origin() -> None:
+    """Cookies are then sent by HTTPS only."""
+    assert ConsoleSettings(origin="https://mesh.test").is_https
+    assert not ConsoleSettings().is_https
