@@ -15,6 +15,7 @@ KINDS = {"Counter", "Gauge", "Histogram", "Summary", "Info", "Enum"}
 BOUNDED = {
     *("action", "attribution", "balancer", "cause", "check_level", "condition", "error"),
     *("exchange", "fate", "found", "gate", "how", "known", "measure", "model", "need", "outcome"),
+    *("kind", "level", "target"),
     *("pool", "purpose", "queue", "reason", "rerouted", "route", "stage", "standing", "state"),
     *("status", "step", "trigger", "type", "version", "why"),
 }
