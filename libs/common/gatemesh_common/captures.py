@@ -17,7 +17,7 @@ TextPolicy = Literal["none", "window", "full"]
 """How much text leaves an agent: none at all, that of the window, or prompt and answer."""
 BuiltinRule = Literal["email", "phone", "key", "card"]
 BUILTIN_RULES: tuple[BuiltinRule, ...] = ("email", "phone", "key", "card")
-TextWithheld = Literal["late", "too_long", "other_choice", "rule_unusable"]
+TextWithheld = Literal["late", "too_long", "rule_unusable"]
 """Why a capture has no text although the policy allows it."""
 
 Nats = Annotated[float, Field(allow_inf_nan=False)]

@@ -118,9 +118,8 @@ class Redactor:
     def _matches(self, text: str) -> Iterator[Found]:
         for name, pattern in self._rules:
             try:
-                for match in pattern.finditer(text, timeout=SECONDS_PER_RULE, concurrent=True):
-                    if match.end() > match.start():
-                        yield Found(match.start(), match.end(), name)
+                found = pattern.finditer(text, timeout=SECONDS_PER_RULE, concurrent=True)
+                yield from [Found(*match.span(), name) for match in found if match.group()]
             except TimeoutError:
                 raise RuleUnusableError(name, "took too long; write a simpler pattern") from None
 

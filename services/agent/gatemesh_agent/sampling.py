@@ -30,17 +30,17 @@ class SampleTerms:
 
 
 class Bucket:
-    """Lets so many through in a second, and as many at once."""
+    """Lets so many through in a second, and as many at once, or as many as are saved up."""
 
-    def __init__(self, per_s: float) -> None:
+    def __init__(self, per_s: float, saved: float = 1.0) -> None:
         self._per_s = per_s
-        self._left = max(per_s, 1.0) if per_s else 0.0
+        self._most = max(per_s, saved, 1.0) if per_s else 0.0
+        self._left = self._most
         self._at_s = 0.0
 
     def take(self, now_s: float) -> bool:
         """Return True and count one when there is room."""
-        most = max(self._per_s, 1.0) if self._per_s else 0.0
-        self._left = min(most, self._left + (now_s - self._at_s) * self._per_s)
+        self._left = min(self._most, self._left + (now_s - self._at_s) * self._per_s)
         self._at_s = now_s
         if self._left < 1.0:
             return False

@@ -14,6 +14,7 @@ from aiohttp import web
 from gatemesh_agent.baseline_feed import BaselineFeed
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
+from gatemesh_agent.capture_feed import CaptureFeed
 from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.insight import Insight, build_insight
@@ -58,6 +59,7 @@ class Agent:
     prober: Prober
     feed: RoutingFeed
     baseline_feed: BaselineFeed
+    capture_feed: CaptureFeed
     proxy: Proxy
 
     async def publish_telemetry(self) -> None:
@@ -128,6 +130,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
             baseline_feed=BaselineFeed(settings.pool, baselines),
+            capture_feed=CaptureFeed(settings.pool, guarding.captures.use),
             proxy=build_proxy(settings, router, upstream, guarding, reporter, spans=spans),
         )
 
