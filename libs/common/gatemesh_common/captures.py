@@ -139,3 +139,8 @@ class CaptureTerms(Message):
     def key_words(self) -> tuple[str, ...]:
         """Return the pool."""
         return (self.pool,)
+
+    def is_as(self, other: "CaptureTerms") -> bool:
+        """Return True where two messages say the same."""
+        own = {"message_id", "timestamp", "traceparent"}
+        return self.model_dump(exclude=own) == other.model_dump(exclude=own)

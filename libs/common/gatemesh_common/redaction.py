@@ -9,9 +9,11 @@ from typing import NamedTuple
 import regex
 
 from gatemesh_common.captures import BuiltinRule, RedactionRule
+from gatemesh_common.shortening import GAP
 
 SECONDS_PER_RULE = 0.5
 """A pattern that takes longer on one text is unusable: it would hold up the process."""
+LONGEST_END_CHARS = 2**16
 EDGE_CHARS = 512
 EDGE = "edge"
 """Name of what stands at a cut and may be half of anything."""
@@ -114,6 +116,18 @@ class Redactor:
         """
         found = self.find(text, cut)
         return Redacted(told(text, found), Counter(one.name for one in found))
+
+    def redact_ends(self, text: str) -> Redacted:
+        """Do the same; of a very long text only both ends are read, and shown.
+
+        Raises:
+            RuleUnusableError: a rule took too long.
+        """
+        if len(text) <= 2 * LONGEST_END_CHARS:
+            return self.redact(text)
+        first = self.redact(text[:LONGEST_END_CHARS], Cut(after=True))
+        last = self.redact(text[-LONGEST_END_CHARS:], Cut(before=True))
+        return Redacted(f"{first.text}\n{GAP}\n{last.text}", first.counts + last.counts)
 
     def _matches(self, text: str) -> Iterator[Found]:
         for name, pattern in self._rules:

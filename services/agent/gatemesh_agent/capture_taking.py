@@ -10,13 +10,13 @@ from random import Random
 
 from pydantic import ValidationError
 
-from gatemesh_agent.capture_limits import CaptureLimits
 from gatemesh_agent.capturing import Place, Subject, Terms, capture_of
 from gatemesh_agent.judging import Exchange
 from gatemesh_agent.metrics import CAPTURED, CAPTURES_DROPPED
 from gatemesh_agent.recent import Evidence, Window
 from gatemesh_agent.reporting import Life
 from gatemesh_agent.transcript import Transcript
+from gatemesh_common.capture_limits import CaptureLimits
 from gatemesh_common.captures import Capture, CaptureTerms
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import Verdict
@@ -59,10 +59,7 @@ class Captures:
 
     def use(self, terms: CaptureTerms) -> None:
         """Take over the terms that the manager repeats; equal ones change nothing."""
-        known = self._terms.told
-        if terms.model_copy(update=dict.fromkeys(REPEATED)) == known.model_copy(
-            update=dict.fromkeys(REPEATED)
-        ):
+        if self._terms.told.is_as(terms):
             return
         self._terms = Terms.of(terms)
         self._limits = CaptureLimits(terms, self._rng)
@@ -123,10 +120,6 @@ class Captures:
             CAPTURES_DROPPED.labels(why="unreadable").inc()
         else:
             CAPTURED.labels(check_level=capture.check_level).inc()
-
-
-REPEATED = ("timestamp", "message_id")
-"""Fields in which two copies of one message differ."""
 
 
 def labels_of(pairs: Mapping[str, str]) -> Labels:

@@ -17,8 +17,8 @@ from gatemesh_common.captures import (
     TextPolicy,
     TextWithheld,
 )
-from gatemesh_common.redaction import Cut, Redacted, Redactor, RuleUnusableError, told, told_between
-from gatemesh_common.shortening import GAP, shortened
+from gatemesh_common.redaction import Cut, Redactor, RuleUnusableError, told, told_between
+from gatemesh_common.shortening import shortened
 
 SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p", "typical_p", "seed", "n", "best_of", "stream"),
@@ -27,8 +27,6 @@ SAMPLING = (
     *("use_beam_search", "logprobs", "top_logprobs", "priority"),
 )
 """Fields of a request that say in numbers how tokens are picked; words are text and stay."""
-LONGEST_PART_CHARS = 2**16
-"""Of a long prompt its beginning and its end are read, so much of each."""
 LONGEST_TOKEN_BYTES = 400
 STOPPED = "stop"
 MOST_NUMBER = 1e15
@@ -172,7 +170,8 @@ def allowed_words(
         begin, end = (pieces[0].start, pieces[-1].end) if pieces else (0, 0)
         counts = Counter(one.name for one in found if one.start < end and one.end > begin)
         return Words(CaptureTexts(tokens=small, is_cut=cut), counts)
-    asked = redacted_prompt(subject.exchange.request.asked.body or {}, redactor)
+    body = subject.exchange.request.asked.body or {}
+    asked = redactor.redact_ends("\n\n".join(prompt_words(prompt_in(body))))
     said = told(answer, found)
     texts = CaptureTexts(
         tokens=small,
@@ -190,20 +189,6 @@ def fitting(tokens: Sequence[str], most_bytes: int) -> tuple[tuple[str, ...], bo
     if len("".join(small).encode()) > most_bytes:
         small = tuple(shortened(token, most_bytes // len(small)) for token in small)
     return small, any(len(after) < len(before) for before, after in zip(tokens, small, strict=True))
-
-
-def redacted_prompt(body: Mapping[str, Any], redactor: Redactor) -> Redacted:
-    """Return the words of a prompt without what must not leave; of a long one both ends.
-
-    Raises:
-        RuleUnusableError: a rule took too long.
-    """
-    prompt = "\n\n".join(prompt_words(prompt_in(body)))
-    if len(prompt) <= 2 * LONGEST_PART_CHARS:
-        return redactor.redact(prompt)
-    first = redactor.redact(prompt[:LONGEST_PART_CHARS], Cut(after=True))
-    last = redactor.redact(prompt[-LONGEST_PART_CHARS:], Cut(before=True))
-    return Redacted(f"{first.text}\n{GAP}\n{last.text}", first.counts + last.counts)
 
 
 def prompt_words(value: object) -> Iterator[str]:

@@ -3,11 +3,17 @@
 from random import Random
 from typing import Any
 
-from gatemesh_agent.capture_limits import MOST_KINDS, CaptureLimits
+from gatemesh_common.capture_limits import MOST_KINDS, CaptureLimits
 from gatemesh_common.captures import CaptureTerms
+from gatemesh_common.messages import Verdict
 
-from .test_judging import NOON
-from .test_recent import verdict
+from .test_captures import NOON
+
+
+def verdict(**more: Any) -> Verdict:
+    """Return a failure."""
+    fields = {"timestamp": NOON, "instance_id": "engine-0", "request_id": "r", "check_level": "L1"}
+    return Verdict.model_validate(fields | more)
 
 
 def limits(**more: Any) -> CaptureLimits:

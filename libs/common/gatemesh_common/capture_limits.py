@@ -4,9 +4,9 @@ from collections import OrderedDict
 from random import Random
 from typing import Literal
 
-from gatemesh_agent.sampling import Bucket
 from gatemesh_common.captures import CaptureTerms
 from gatemesh_common.messages import Verdict
+from gatemesh_common.rates import Bucket
 
 MINUTE_S = 60.0
 MOST_KINDS = 1000
