@@ -1,5 +1,6 @@
 """Makes a capture of a window: its figures, and as much text as the policy allows. Pure."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from typing import Any
 
 from gatemesh_agent.capture_window import Piece, shown_pieces, step_of
 from gatemesh_agent.judging import Exchange
-from gatemesh_agent.recent import Window
+from gatemesh_agent.recent import Running, Window
 from gatemesh_agent.requests import prompt_in
 from gatemesh_agent.transcript import MOST_CHARS
 from gatemesh_common.captures import (
@@ -118,7 +119,7 @@ def capture_of(subject: Subject, terms: Terms, place: Place) -> Capture:
         decoding=verdict.decoding,
         finish_reason=subject.finish_reason,
         sampling=sampling_of(body),
-        gates={gate: dict(figures) for gate, figures in window.running.items() if figures},
+        gates=finite(window.running),
         steps=tuple(step_of(piece, verdict.span) for piece in pieces),
         steps_seen=window.seen.steps,
         chars_seen=window.seen.chars,
@@ -127,6 +128,15 @@ def capture_of(subject: Subject, terms: Terms, place: Place) -> Capture:
         texts=words.texts,
         redactions=dict(words.redactions),
     )
+
+
+def finite(running: Running) -> dict[str, dict[str, float]]:
+    """Return the figures that are numbers, of gates that have any."""
+    known = {
+        gate: {name: value for name, value in figures.items() if math.isfinite(value)}
+        for gate, figures in running.items()
+    }
+    return {gate: figures for gate, figures in known.items() if figures}
 
 
 def words_of(subject: Subject, pieces: Sequence[Piece], terms: Terms) -> Words:

@@ -13,6 +13,8 @@ from tests.integration.agent.conftest import start_engine
 from tests.integration.agent.parts import Setup, chat, serving, settings_for, until
 
 from gatemesh_common.broker import CAPTURES
+from gatemesh_ctl.capture import found, texts_of
+from gatemesh_ctl.store import Store
 from gatemesh_mesh.postgres import plain_url
 
 from .conftest import Site
@@ -102,6 +104,10 @@ async def test_a_fault_is_captured_from_engine_to_reader(
     assert words["prompt"].startswith('user: Say "Dear [customer], we have written to [email]')
     assert words["answer"].startswith("Dear [customer], we")
     assert len(words["tokens"]) == len(row["steps"])
+
+    with Store(site.database_url) as store:
+        [listed] = found(store, row["capture_id"][:8], None, None, limit=1)
+        assert texts_of(store, listed)[0] == words
 
     stored = str(site.rows("SELECT captures::text FROM captures"))
     told = stored + "".join(capfd.readouterr())

@@ -1,5 +1,6 @@
 """Figures always; text by policy, and no secret with it."""
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -51,7 +52,7 @@ def subject(pieces: list[str], finish: str | None = None, begin: int = 0, **more
         after=(),
         at=end,
         seen=end,
-        running={"L3": {"max_entropy_nats": 1.25}, "L2": {}},
+        running={"L3": {"max_entropy_nats": 1.25, "odd": math.nan}, "L2": {"odd": math.inf}},
         read=lambda fields: read_choices(fields, None),
     )
     exchange = Exchange(ClientRequest(asked, Origin("r"), order), life, streamed=True)
