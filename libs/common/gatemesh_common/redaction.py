@@ -23,10 +23,12 @@ PEM = (
     r"(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"
 )
 NAMED_WORD = (
-    r"(?i:pass(?:word|wd|phrase)?|secret|token|api[ _-]?key|access[ _-]?key|credentials?)"
-    r"""["']?\s{0,3}[:=]\s{0,3}["']?[^\s"',;]{4,}+"""
-    r"""|(?i:pass(?:word|wd|phrase))\s{1,3}(?i:is)\s{1,3}["']?[^\s"',;]{4,}+"""
+    r"(?i:pass(?:word|wd|phrase)?|secret|token|api[ _-]?key|access[ _-]?key|credentials?"
+    r"|\u5bc6\u7801|\u5bc6\u94a5|\u53e3\u4ee4)"
+    r"""["']?\s{0,3}[:=\uff1a]\s{0,3}["']?[^\s"',;]{4,}+"""
+    r"""|(?i:pass(?:word|wd|phrase)\s{1,3}is\s{1,3}|\u5bc6\u7801\u662f\s{0,3})["']?[^\s"',;]{4,}+"""
 )
+"""What is called a password, secret, token or key, in English and Chinese."""
 MARKED_KEY = (
     r"(?<![A-Za-z0-9])(?:(?:sk|pk|rk)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|npm_"
     r"|AIza|AKIA|ASIA|eyJ)[A-Za-z0-9_.+/=-]{12,}+"

@@ -117,7 +117,7 @@ def capture_of(subject: Subject, terms: Terms, place: Place) -> Capture:
         span=verdict.span,
         gate_version=verdict.gate_version,
         decoding=verdict.decoding,
-        finish_reason=subject.finish_reason,
+        finish_reason=subject.finish_reason and subject.finish_reason[:50],
         sampling=sampling_of(body),
         gates=finite(window.running),
         steps=tuple(step_of(piece, verdict.span) for piece in pieces),

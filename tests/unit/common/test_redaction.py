@@ -58,7 +58,14 @@ def test_plain_text_stays(plain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["password: hunter22", "api_key=abcd1234", "password is hunter22"]
+    "words",
+    [
+        "password: hunter22",
+        "api_key=abcd1234",
+        "password is hunter22",
+        "密码：hunter22",
+        "密码是hunter22",
+    ],
 )
 def test_what_is_called_a_secret_is_one(words: str) -> None:
     """Whatever it looks like."""
