@@ -80,17 +80,22 @@ def window_of(steps: Sequence[Row], texts: Row | None) -> Text:
         if step["fault"] is not inside:
             inside = step["fault"]
             line.append(OPEN if inside else CLOSE)
-        line.append(token, style=style_of(step))
+        # What is at fault must be seen, also where it has no text.
+        line.append(token or (NO_FIGURE if inside else ""), style=style_of(step))
     return line.append(CLOSE) if inside else line
 
 
 def tokens_of(steps: Sequence[Row], texts: Row | None) -> Iterator[str]:
     """Yield what stands for each step: its text, or a bar as high as its entropy."""
-    tokens = (texts or {}).get("tokens") or []
-    if len(tokens) == len(steps):
-        yield from map(printable, tokens)
+    if texts is not None and has_tokens(steps, texts):
+        yield from map(printable, texts["tokens"])
     else:
         yield from (bar(step["entropy"]) for step in steps)
+
+
+def has_tokens(steps: Sequence[Row], texts: Row | None) -> bool:
+    """Return True where the text of each step is known."""
+    return texts is not None and len(texts["tokens"] or ()) == len(steps)
 
 
 def printable(token: str) -> str:
@@ -119,8 +124,13 @@ def step_rows(capture: Row, texts: Row | None) -> list[Row]:
     steps = capture["steps"]
     first = steps[-1]["n"] if capture["fault_from"] is None else capture["fault_from"]
     until = first + 1 if capture["fault_until"] is None else capture["fault_until"]
+    has_text = has_tokens(steps, texts)
     rows = [
-        {**step, "token": repr(token), "top": " ".join(f"{one:.2f}" for one in step["top"])}
+        {
+            **step,
+            "token": repr(token) if has_text else token,
+            "top": " ".join(f"{one:.2f}" for one in step["top"]),
+        }
         for step, token in zip(steps, tokens_of(steps, texts), strict=True)
         if first - AROUND <= step["n"] < until + AROUND
     ]

@@ -60,6 +60,12 @@ def test_without_text_bars_stand_for_steps() -> None:
     assert "text withheld: late" in printed(capture(text_withheld="late"), None)
 
 
+def test_a_fault_without_text_is_seen() -> None:
+    """As of a hidden token."""
+    texts: Row = {"tokens": ["Hi", ""]}
+    assert window_of([step(0), step(1, None, fault=True)], texts).plain == "Hi\u27e6\u00b7\u27e7"
+
+
 def test_a_fault_at_the_end_is_closed() -> None:
     """The mark has two sides."""
     assert window_of([step(0), step(1, fault=True)], None).plain.endswith("\u27e7")
