@@ -1,6 +1,7 @@
 """A capture as a person reads it: tokens by how sure the engine was, the fault marked."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -75,14 +76,18 @@ def legend() -> Text:
 
 def window_of(steps: Sequence[Row], texts: Row | None) -> Text:
     """Return the steps in their order, by text or by bars, the fault marked."""
-    line, inside = Text(), False
-    for step, token in zip(steps, tokens_of(steps, texts), strict=True):
-        if step["fault"] is not inside:
-            inside = step["fault"]
-            line.append(OPEN if inside else CLOSE)
-        # What is at fault must be seen, also where it has no text.
-        line.append(token or (NO_FIGURE if inside else ""), style=style_of(step))
-    return line.append(CLOSE) if inside else line
+    line = Text()
+    shown_steps = zip(steps, tokens_of(steps, texts), strict=True)
+    for fault, group in groupby(shown_steps, key=lambda pair: bool(pair[0]["fault"])):
+        parts = [(token, style_of(step)) for step, token in group]
+        if fault and not any(token for token, _ in parts):
+            # What is at fault must be seen, also where it has no text.
+            parts = [(NO_FIGURE, FAULT)]
+        line.append(OPEN if fault else "")
+        for token, style in parts:
+            line.append(token, style=style)
+        line.append(CLOSE if fault else "")
+    return line
 
 
 def tokens_of(steps: Sequence[Row], texts: Row | None) -> Iterator[str]:
