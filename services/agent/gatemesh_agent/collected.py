@@ -1,11 +1,34 @@
-"""Judgements about answers of which nothing is reported."""
+"""Where judgements go, and a place where they go no further."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_common.messages import CheckLevel, Outcome
+
+
+class Report(Protocol):
+    """Where judgements go."""
+
+    failures: list[Judgement]
+    """Those that were failures, so far."""
+    judged: set[CheckLevel]
+    """Gates that have passed or failed a choice."""
+    flagged: list[Judgement]
+    """Failures by plugged-in gates, so far."""
+
+    def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
+        """Take in what a gate concluded."""
+
+    def skip(self, level: CheckLevel, why: str) -> None:
+        """Take in that a gate could not judge for a reason of the agent's own."""
+
+    def count_tokens(self, count: int) -> None:
+        """Take in that the engine made progress."""
+
+    def add_usual(self, usual: Usual) -> None:
+        """Take in the figures of a choice that L2 holds nothing against."""
 
 
 class Collected:

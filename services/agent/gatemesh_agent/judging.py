@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 from gatemesh_agent.attribution import Accusation, ClientRequest
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.collected import Collected as Collected  # noqa: PLC0414
+from gatemesh_agent.collected import Report as Report  # noqa: PLC0414
 from gatemesh_agent.collected import note_judged
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
@@ -70,29 +71,6 @@ class Chain(Protocol):
         other_output: bool = False,
     ) -> Iterable[Judgement]:
         """Return one judgement of each gate, earlier failures among them."""
-
-
-class Report(Protocol):
-    """Where judgements go."""
-
-    failures: list[Judgement]
-    """Those that were failures, so far."""
-    judged: set[CheckLevel]
-    """Gates that have passed or failed a choice."""
-    flagged: list[Judgement]
-    """Failures by plugged-in gates, so far."""
-
-    def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
-        """Take in what a gate concluded."""
-
-    def skip(self, level: CheckLevel, why: str) -> None:
-        """Take in that a gate could not judge for a reason of the agent's own."""
-
-    def count_tokens(self, count: int) -> None:
-        """Take in that the engine made progress."""
-
-    def add_usual(self, usual: Usual) -> None:
-        """Take in the figures of a choice that L2 holds nothing against."""
 
 
 class ChoiceJudge:

@@ -97,7 +97,7 @@ def build_judge(
         clock=utc_now,
         rng=random.SystemRandom(),
         second_answer_share=settings.second_answer_share,
-        captures=PairCaptures(publisher.publish, APP_ID, random.SystemRandom()),
+        captures=PairCaptures(publish, APP_ID, random.SystemRandom()),
     )
 
 

@@ -13,7 +13,7 @@ from tests.integration.agent.conftest import start_engine
 from tests.integration.agent.parts import Setup, chat, serving, settings_for, until
 
 from gatemesh_common.broker import CAPTURES
-from gatemesh_ctl.capture import found, texts_of
+from gatemesh_ctl.captures import found, texts_of
 from gatemesh_ctl.store import Store
 from gatemesh_mesh.postgres import plain_url
 
