@@ -86,8 +86,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
     plugs = load_gates(settings.gates, settings.gate_settings, settings.pool)
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(open_session(settings))
-        publisher = Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s)
-        await stack.enter_async_context(publisher)
+        publisher = await stack.enter_async_context(verdict_publisher(settings))
         spool = Spool(spool_path(settings), APP_ID, settings.spool_max_messages)
         stack.callback(spool.close)
         sender = Sender(spool, publisher, time.time)
@@ -133,6 +132,11 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             capture_feed=CaptureFeed(settings.pool, guarding.captures.use),
             proxy=build_proxy(settings, router, upstream, guarding, reporter, spans=spans),
         )
+
+
+def verdict_publisher(settings: AgentSettings) -> Publisher:
+    """Return what sends verdicts, telemetry and refused requests."""
+    return Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s)
 
 
 def sample_publisher(settings: AgentSettings) -> Publisher:

@@ -6,11 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from gatemesh_ctl import cli
+from gatemesh_ctl.application import EXIT_WRONG, application
 
 
 def test_it_has_help_and_json() -> None:
     """And says that without an id it lists."""
-    result = CliRunner().invoke(cli.application, ["capture", "--help"])
+    result = CliRunner().invoke(application, ["capture", "--help"])
     assert result.exit_code == 0
     for word in ("--json", "--incident", "--instance", "listed"):
         assert word in result.output
@@ -29,5 +30,5 @@ def test_an_unknown_address_is_told(
     monkeypatch.setattr("sys.argv", ["gatemesh-ctl", "capture", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == cli.EXIT_WRONG
+    assert ended.value.code == EXIT_WRONG
     assert "GATEMESH_DATABASE_URL" in capsys.readouterr().err
