@@ -6,7 +6,7 @@ Managers make the days; until one has started, rows lie in the part for all othe
 from alembic import op
 
 revision = "0025"
-down_revision = "0019"
+down_revision = "0024"
 branch_labels = None
 depends_on = None
 
