@@ -2,17 +2,21 @@
 
 from alembic import context
 
+READER = "gatemesh_reader"
+EVIDENCE = "gatemesh_evidence"
+"""May read the text of captures, too."""
+
 CREATE_ROLE = """
 DO $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gatemesh_reader') THEN
-        CREATE ROLE gatemesh_reader NOLOGIN;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
+        CREATE ROLE {role} NOLOGIN;
     END IF;
 EXCEPTION
     WHEN duplicate_object OR unique_violation THEN NULL;
     WHEN insufficient_privilege THEN
-        RAISE WARNING 'role gatemesh_reader was not made, this user lacks CREATEROLE: have an '
-            'administrator run CREATE ROLE gatemesh_reader NOLOGIN, then migrate again';
+        RAISE WARNING 'role {role} was not made, this user lacks CREATEROLE: have an '
+            'administrator run CREATE ROLE {role} NOLOGIN, then migrate again';
 END $$"""
 
 # Roles belong to the whole server and grants to one database, so this runs with every migration.
@@ -21,14 +25,15 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'gatemesh_reader') THEN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
         FOR name IN SELECT viewname FROM pg_views
-            WHERE schemaname = current_schema() AND viewname ~ '_v[0-9]+$'
+            WHERE schemaname = current_schema() AND viewname ~ '{views}'
         LOOP
-            EXECUTE 'GRANT SELECT ON ' || quote_ident(name) || ' TO gatemesh_reader';
+            EXECUTE 'GRANT SELECT ON ' || quote_ident(name) || ' TO {role}';
         END LOOP;
     END IF;
 END $$"""
+VIEWS = {EVIDENCE: "_v[0-9]+$", READER: "(?<!_texts)_v[0-9]+$"}
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, transaction_per_migration=False)
@@ -36,5 +41,6 @@ with context.begin_transaction():
     # Two managers that start at once migrate one after the other.
     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('gatemesh.migrations'))")
     context.run_migrations()
-    connection.exec_driver_sql(CREATE_ROLE)
-    connection.exec_driver_sql(GRANT_VIEWS)
+    for role, views in VIEWS.items():
+        connection.exec_driver_sql(CREATE_ROLE.format(role=role))
+        connection.exec_driver_sql(GRANT_VIEWS.format(role=role, views=views))

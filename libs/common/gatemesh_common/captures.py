@@ -17,7 +17,7 @@ TextPolicy = Literal["none", "window", "full"]
 """How much text leaves an agent: none at all, that of the window, or prompt and answer."""
 BuiltinRule = Literal["email", "phone", "key", "card"]
 BUILTIN_RULES: tuple[BuiltinRule, ...] = ("email", "phone", "key", "card")
-TextWithheld = Literal["late", "too_long", "other_choice", "rule_unusable"]
+TextWithheld = Literal["late", "too_long", "rule_unusable"]
 """Why a capture has no text although the policy allows it."""
 
 Nats = Annotated[float, Field(allow_inf_nan=False)]
@@ -139,3 +139,8 @@ class CaptureTerms(Message):
     def key_words(self) -> tuple[str, ...]:
         """Return the pool."""
         return (self.pool,)
+
+    def is_as(self, other: "CaptureTerms") -> bool:
+        """Return True where two messages say the same."""
+        own = {"message_id", "timestamp", "traceparent"}
+        return self.model_dump(exclude=own) == other.model_dump(exclude=own)

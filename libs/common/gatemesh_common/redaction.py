@@ -9,9 +9,11 @@ from typing import NamedTuple
 import regex
 
 from gatemesh_common.captures import BuiltinRule, RedactionRule
+from gatemesh_common.shortening import GAP
 
 SECONDS_PER_RULE = 0.5
 """A pattern that takes longer on one text is unusable: it would hold up the process."""
+LONGEST_END_CHARS = 2**16
 EDGE_CHARS = 512
 EDGE = "edge"
 """Name of what stands at a cut and may be half of anything."""
@@ -21,10 +23,12 @@ PEM = (
     r"(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"
 )
 NAMED_WORD = (
-    r"(?i:pass(?:word|wd|phrase)?|secret|token|api[ _-]?key|access[ _-]?key|credentials?)"
-    r"""["']?\s{0,3}[:=]\s{0,3}["']?[^\s"',;]{4,}+"""
-    r"""|(?i:pass(?:word|wd|phrase))\s{1,3}(?i:is)\s{1,3}["']?[^\s"',;]{4,}+"""
+    r"(?i:pass(?:word|wd|phrase)?|secret|token|api[ _-]?key|access[ _-]?key|credentials?"
+    r"|\u5bc6\u7801|\u5bc6\u94a5|\u53e3\u4ee4)"
+    r"""["']?\s{0,3}[:=\uff1a]\s{0,3}["']?[^\s"',;]{4,}+"""
+    r"""|(?i:pass(?:word|wd|phrase)\s{1,3}is\s{1,3}|\u5bc6\u7801\u662f\s{0,3})["']?[^\s"',;]{4,}+"""
 )
+"""What is called a password, secret, token or key, in English and Chinese."""
 MARKED_KEY = (
     r"(?<![A-Za-z0-9])(?:(?:sk|pk|rk)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|npm_"
     r"|AIza|AKIA|ASIA|eyJ)[A-Za-z0-9_.+/=-]{12,}+"
@@ -115,12 +119,23 @@ class Redactor:
         found = self.find(text, cut)
         return Redacted(told(text, found), Counter(one.name for one in found))
 
+    def redact_ends(self, text: str) -> Redacted:
+        """Do the same; of a very long text only both ends are read, and shown.
+
+        Raises:
+            RuleUnusableError: a rule took too long.
+        """
+        if len(text) <= 2 * LONGEST_END_CHARS:
+            return self.redact(text)
+        first = self.redact(text[:LONGEST_END_CHARS], Cut(after=True))
+        last = self.redact(text[-LONGEST_END_CHARS:], Cut(before=True))
+        return Redacted(f"{first.text}\n{GAP}\n{last.text}", first.counts + last.counts)
+
     def _matches(self, text: str) -> Iterator[Found]:
         for name, pattern in self._rules:
             try:
-                for match in pattern.finditer(text, timeout=SECONDS_PER_RULE, concurrent=True):
-                    if match.end() > match.start():
-                        yield Found(match.start(), match.end(), name)
+                found = pattern.finditer(text, timeout=SECONDS_PER_RULE, concurrent=True)
+                yield from [Found(*match.span(), name) for match in found if match.group()]
             except TimeoutError:
                 raise RuleUnusableError(name, "took too long; write a simpler pattern") from None
 

@@ -50,10 +50,13 @@ async def beside(agent: Agent) -> AsyncIterator[None]:
     tasks = [
         asyncio.create_task(keep_running(agent.sender.run)),
         asyncio.create_task(keep_running(agent.guarding.samples.run)),
+        asyncio.create_task(keep_running(agent.guarding.captures.run)),
+        asyncio.create_task(keep_running(agent.guarding.captured.run)),
         asyncio.create_task(keep_running(agent.guarding.stalls.run)),
         asyncio.create_task(keep_running(agent.publish_telemetry)),
         asyncio.create_task(keep_running(lambda: agent.feed.run(amqp_url))),
         asyncio.create_task(keep_running(lambda: agent.baseline_feed.run(amqp_url))),
+        asyncio.create_task(keep_running(lambda: agent.capture_feed.run(amqp_url))),
         asyncio.create_task(declare(amqp_url)),
     ]
     try:

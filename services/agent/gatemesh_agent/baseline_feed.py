@@ -1,22 +1,18 @@
 """Follows the pool's yardsticks, which the manager repeats every few seconds."""
 
-import asyncio
 import logging
 
-from aio_pika.exceptions import AMQPError
 from pydantic import ValidationError
 
 from gatemesh_agent.baselines import Baselines
-from gatemesh_agent.broadcasts import follow
+from gatemesh_agent.broadcasts import follow_for_ever
 from gatemesh_common.clock import utc_now
 from gatemesh_common.messages import Baseline, key_segment
-from gatemesh_common.publisher import whole_connection
 
 log = logging.getLogger(__name__)
 
 SILENCE_S = 120.0
 """The manager repeats a yardstick every 10 s; after so long a silence the queue is made anew."""
-RECONNECT_S = 2.0
 
 
 class BaselineFeed:
@@ -29,13 +25,7 @@ class BaselineFeed:
     async def run(self, amqp_url: str) -> None:
         """Follow until cancelled; a broker that is away is waited for."""
         key = f"{Baseline.routing_key}.{key_segment(self._pool)}"
-        while True:
-            try:
-                async with whole_connection():
-                    await follow(amqp_url, key, SILENCE_S, self.receive)
-            except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
-                log.info("baseline_feed_away", extra={"error": type(error).__name__})
-            await asyncio.sleep(RECONNECT_S)
+        await follow_for_ever(amqp_url, key, SILENCE_S, self.receive)
 
     async def receive(self, body: bytes) -> None:
         """Take in one message; a yardstick that cannot be read changes nothing."""

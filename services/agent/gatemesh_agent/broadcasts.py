@@ -1,14 +1,34 @@
 """Reads one kind of broadcast for as long as the connection holds."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
+from aio_pika.exceptions import AMQPError
 
 from gatemesh_common.messages import EVENTS
+from gatemesh_common.publisher import whole_connection
+
+log = logging.getLogger(__name__)
 
 CONNECT_S = 10.0
+RECONNECT_S = 2.0
+
+
+async def follow_for_ever(
+    amqp_url: str, routing_key: str, silence_s: float, receive: Callable[[bytes], Awaitable[None]]
+) -> None:
+    """Hand on each broadcast until cancelled; a broker that is away is waited for."""
+    while True:
+        try:
+            async with whole_connection():
+                await follow(amqp_url, routing_key, silence_s, receive)
+        except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
+            facts = {"key": routing_key, "error": type(error).__name__}
+            log.info("broadcast_away", extra=facts)
+        await asyncio.sleep(RECONNECT_S)
 
 
 async def follow(

@@ -5,9 +5,13 @@ import time
 from dataclasses import dataclass
 
 from gatemesh_agent.after import After
+from gatemesh_agent.capture_taking import Captures, labels_of
+from gatemesh_agent.capturing import Place
 from gatemesh_agent.cases import Bounds
+from gatemesh_agent.engine_versions import EngineVersions, version_asker
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.metrics import CAPTURES_DROPPED
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.routing import Router
 from gatemesh_agent.sample_sending import SampleSender, SampleTaker
@@ -37,6 +41,8 @@ class Guarding:
     opinions: SecondOpinions
     sampling: Sampling
     samples: SampleSender
+    captures: Captures
+    captured: SampleSender
     stalls: StallWatch
     reporter: Reporter
 
@@ -76,6 +82,9 @@ def build_guarding(
         refusals=[signs.refused],
     )
     watch = Watch(Patience(settings.stall_s, settings.stall_first_s))
+    captured = SampleSender(publisher, APP_ID, CAPTURES_DROPPED)
+    captures = build_captures(settings, router, upstream, captured)
+    judging.captures = captures.open
     guard = Guard(
         router=router,
         upstream=upstream,
@@ -93,7 +102,7 @@ def build_guarding(
         is_out=router.is_out,
         threshold_s=settings.stall_s,
     )
-    return Guarding(guard, opinions, sampling, samples, stalls, reporter)
+    return Guarding(*(guard, opinions, sampling, samples), captures, captured, stalls, reporter)
 
 
 def attribution_terms(settings: AgentSettings) -> Terms:
@@ -120,6 +129,25 @@ def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
         max_bytes=settings.shadow_max_bytes,
     )
     return Sampling(terms, random.Random(), is_suspect)  # noqa: S311
+
+
+def build_captures(
+    settings: AgentSettings, router: Router, upstream: Upstream, sender: SampleSender
+) -> Captures:
+    """Return what takes captures; until the manager has told its terms they are figures only."""
+
+    def address_of(instance_id: str) -> str | None:
+        found = router.view.find(instance_id)
+        return None if found is None else found.base_url
+
+    ask = version_asker(upstream, settings.probe_api_key)
+    return Captures(
+        place=Place(settings.id, settings.pool),
+        labels=labels_of(settings.labels),
+        put=sender.put,
+        version_of=EngineVersions(ask, address_of).version,
+        rng=random.Random(),  # noqa: S311
+    )
 
 
 def sample_taker(settings: AgentSettings, sampling: Sampling, samples: SampleSender) -> SampleTaker:

@@ -9,6 +9,9 @@ from typing import Any, Protocol, Self
 
 from gatemesh_agent.attribution import Accusation, ClientRequest
 from gatemesh_agent.baselines import Baselines
+from gatemesh_agent.collected import Collected as Collected  # noqa: PLC0414
+from gatemesh_agent.collected import Report as Report  # noqa: PLC0414
+from gatemesh_agent.collected import note_judged
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
@@ -22,6 +25,7 @@ from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
 from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
+from gatemesh_agent.recent import MOST_EVENT_BYTES, Evidence, Running
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
 from gatemesh_agent.transcript import Transcript
@@ -49,6 +53,10 @@ class Chain(Protocol):
     def suspicion(self) -> float:
         """How far the text is on its way to a loop."""
 
+    @property
+    def running(self) -> Running:
+        """Figures of each gate as they stand."""
+
     def feed_text(self, delta: str) -> Iterable[Judgement]:
         """Take text; return the failures that it proves."""
 
@@ -63,29 +71,6 @@ class Chain(Protocol):
         other_output: bool = False,
     ) -> Iterable[Judgement]:
         """Return one judgement of each gate, earlier failures among them."""
-
-
-class Report(Protocol):
-    """Where judgements go."""
-
-    failures: list[Judgement]
-    """Those that were failures, so far."""
-    judged: set[CheckLevel]
-    """Gates that have passed or failed a choice."""
-    flagged: list[Judgement]
-    """Failures by plugged-in gates, so far."""
-
-    def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
-        """Take in what a gate concluded."""
-
-    def skip(self, level: CheckLevel, why: str) -> None:
-        """Take in that a gate could not judge for a reason of the agent's own."""
-
-    def count_tokens(self, count: int) -> None:
-        """Take in that the engine made progress."""
-
-    def add_usual(self, usual: Usual) -> None:
-        """Take in the figures of a choice that L2 holds nothing against."""
 
 
 class ChoiceJudge:
@@ -176,7 +161,12 @@ class AnswerJudge:
         clock: Clock,
         top_logprobs: int | None = None,
         read: Reader = read_choices,
+        *,
+        evidence: Evidence | None = None,
     ) -> None:
+        self._evidence = evidence
+        if evidence is not None:
+            evidence.read = lambda fields: read(fields, top_logprobs)
         self._open_chain = open_chain
         self._read = read
         self._report = report
@@ -206,11 +196,14 @@ class AnswerJudge:
     ) -> None:
         self.end()
 
-    def take_event(self, fields: dict[str, Any]) -> None:
-        """Judge one streamed event, or a whole answer: both carry choices."""
+    def take_event(self, fields: dict[str, Any], raw: bytes | None = None) -> None:
+        """Judge one streamed event, `raw` as it came, or a whole answer: both carry choices."""
         if self.given_up:
             return
         begun_s = perf_counter()
+        if self._evidence is not None:
+            whole = raw is None or len(raw) <= MOST_EVENT_BYTES
+            self._evidence.keep(fields if raw is None else raw if whole else b"")
         for part in self._read(fields, self._top_logprobs):
             self.progress += 1
             self._take_part(part)
@@ -247,6 +240,8 @@ class AnswerJudge:
         for judge in self._choices.values():
             judge.finish(None)
         self.spent(self._spent_s + perf_counter() - begun_s)
+        if self._evidence is not None:
+            self._evidence.end()
         self.ended()
 
     def _take_part(self, part: Part) -> None:
@@ -260,8 +255,11 @@ class AnswerJudge:
             judge.finish(part.finish_reason)
 
     def _new(self, index: int) -> ChoiceJudge:
-        transcript = None if index else self.first
-        return ChoiceJudge(index, self._open_chain(), self._report, self._clock, transcript)
+        chain, transcript = self._open_chain(), None if index else self.first
+        if self._evidence is not None:
+            transcript = transcript or Transcript()
+            self._evidence.follow(index, transcript, lambda: chain.running)
+        return ChoiceJudge(index, chain, self._report, self._clock, transcript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +290,13 @@ class TrafficReport:
     """Reports what is concluded about one client's answer."""
 
     def __init__(
-        self, reporter: Reporter, accuse: Callable[[Accusation], None], exchange: Exchange
+        self,
+        reporter: Reporter,
+        accuse: Callable[[Accusation], None],
+        exchange: Exchange,
+        evidence: Evidence | None = None,
     ) -> None:
+        self._evidence = evidence
         self._reporter = reporter
         self._accuse = accuse
         self._exchange = exchange
@@ -311,6 +314,8 @@ class TrafficReport:
         told = {"stream": exchange.streamed, **details}
         origin = exchange.request.origin
         verdict = self._reporter.verdict(judgement, choice, origin, exchange.life, told)
+        if self._evidence is not None:
+            self._evidence.hold(verdict)
         if judgement.gate is CheckLevel.PLUGIN:
             # What was said is at fault, not who said it: nobody else is asked about it.
             self.flagged.append(judgement)
@@ -343,36 +348,6 @@ class TrafficReport:
             self._reporter.window(self._exchange.life).add_usual(usual)
 
 
-class Collected:
-    """Keeps what is concluded about the answer to a probe."""
-
-    def __init__(self) -> None:
-        self.failures: list[Judgement] = []
-        self.flagged: list[Judgement] = []
-        self.judged: set[CheckLevel] = set()
-
-    def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
-        """Keep a failure."""
-        note_judged(self.judged, judgement)
-        if judgement.outcome is Outcome.FAILED:
-            self.failures.append(judgement)
-
-    def skip(self, level: CheckLevel, why: str) -> None:
-        """A skip is no failure."""
-
-    def count_tokens(self, count: int) -> None:
-        """Probes are not traffic."""
-
-    def add_usual(self, usual: Usual) -> None:
-        """Nor are they part of what is normal."""
-
-
-def note_judged(judged: set[CheckLevel], judgement: Judgement) -> None:
-    """Note the gate of a judgement that is none of a skip."""
-    if judgement.outcome is not Outcome.SKIPPED:
-        judged.add(judgement.gate)
-
-
 class Judging:
     """Opens a judge for each answer."""
 
@@ -394,10 +369,13 @@ class Judging:
         """Where failures of clients' answers go."""
         self.watcher: Watcher | None = None
         """Told of each client's answer that is about to be judged."""
+        self.captures: Callable[[Exchange], Evidence] | None = None
+        """Opens what captures of an answer's faults are made of."""
 
     def begin(self, exchange: Exchange) -> AnswerJudge:
         """Return the judge of an answer to a client."""
-        report: Report = TrafficReport(self._reporter, self.accuse, exchange)
+        evidence = None if self.captures is None else self.captures(exchange)
+        report: Report = TrafficReport(self._reporter, self.accuse, exchange, evidence)
         ended = nobody
         if self.watcher is not None:
             report, ended = self.watcher.watch(exchange, report)
@@ -407,7 +385,8 @@ class Judging:
             self._drift.of((life.instance_id, life.incarnation)),
             origin.prompt_fingerprint,
         )
-        judge = self._open(exchange.request.asked, report, exchange.wished, measured, self._plugs)
+        asked, wished = exchange.request.asked, exchange.wished
+        judge = self._open(asked, report, wished, measured, self._plugs, evidence=evidence)
         judge.ended = ended
         judge.spent = GATE_SECONDS.observe
         return judge
@@ -454,7 +433,11 @@ class Judging:
         if not is_nan_refusal(status, body):
             return False
         details = {"tokens": 0, "status": status, **proof_of(self._clock())}
-        TrafficReport(self._reporter, self.accuse, exchange).conclude(0, NAN_REFUSAL, details)
+        evidence = None if self.captures is None else self.captures(exchange)
+        report = TrafficReport(self._reporter, self.accuse, exchange, evidence)
+        report.conclude(0, NAN_REFUSAL, details)
+        if evidence is not None:
+            evidence.end()
         return True
 
     def _open(
@@ -464,6 +447,8 @@ class Judging:
         top_logprobs: int,
         measured: Measured,
         plugs: Plugs | None = None,
+        *,
+        evidence: Evidence | None = None,
     ) -> AnswerJudge:
         body = asked.body or {}
         context = context_of(body)
@@ -482,6 +467,7 @@ class Judging:
             self._clock,
             wished or None,
             READERS[asked.route],
+            evidence=evidence,
         )
 
 

@@ -110,3 +110,9 @@ STALL_CHECKS = Counter(
 REJECTED.labels(cause="no_instance", rerouted=False)
 for _type in ("Verdict", "RequestRejected", "TelemetryWindow"):
     SPOOL_DROPPED.labels(type=_type)
+CAPTURED = Counter(
+    "gatemesh_agent_captures_total", "Windows around a fault that were taken.", ["check_level"]
+)
+CAPTURES_DROPPED = Counter(
+    "gatemesh_agent_captures_dropped_total", "Failures that were not captured, by why.", ["why"]
+)

@@ -1,4 +1,4 @@
-"""Samples on their way to the shadow: few, in memory only, dropped rather than kept waiting."""
+"""Samples and captures on their way: few, in memory only, dropped rather than kept waiting."""
 
 import asyncio
 import logging
@@ -6,14 +6,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 import aio_pika
+from prometheus_client import Counter
 
 from gatemesh_agent.after import Answered
 from gatemesh_agent.metrics import SAMPLED, SAMPLES_DROPPED
 from gatemesh_agent.sampling import Sampling, sample_of
 from gatemesh_common.errors import GatemeshError
-from gatemesh_common.messages import ShadowSample
+from gatemesh_common.messages import Message, ShadowSample
 from gatemesh_common.publisher import Publisher, envelope
 
 log = logging.getLogger(__name__)
@@ -24,34 +26,45 @@ REST_S = 1.0
 """Pause after the broker did not take one; what is too much by then is dropped."""
 
 
-class SampleSender:
-    """Publishes samples one by one; what the broker does not take is dropped and counted."""
+class Ready(NamedTuple):
+    """A message as it goes out, and where."""
 
-    def __init__(self, publisher: Publisher, app_id: str) -> None:
+    exchange: str
+    key: str
+    message: aio_pika.Message
+
+
+class SampleSender:
+    """Publishes messages one by one; what the broker does not take is dropped and counted."""
+
+    def __init__(
+        self, publisher: Publisher, app_id: str, dropped: Counter = SAMPLES_DROPPED
+    ) -> None:
         self._publisher = publisher
         self._app_id = app_id
-        self._waiting: deque[tuple[str, aio_pika.Message]] = deque()
-        """Routing keys and what goes there, oldest first."""
+        self._dropped = dropped
+        self._waiting: deque[Ready] = deque()
+        """Oldest first."""
         self._bytes = 0
         self._woken = asyncio.Event()
 
     @property
     def waiting(self) -> int:
-        """How many samples wait."""
+        """How many wait."""
         return len(self._waiting)
 
-    def put(self, sample: ShadowSample) -> None:
-        """Have a sample sent soon; the oldest go when too many wait.
+    def put(self, sample: Message) -> None:
+        """Have a message sent soon; the oldest go when too many wait.
 
         Raises:
             ValueError: something in it cannot travel.
         """
         ready = envelope(sample, self._app_id)
-        self._waiting.append((sample.key(), ready))
+        self._waiting.append(Ready(sample.exchange, sample.key(), ready))
         self._bytes += len(ready.body)
         while len(self._waiting) > MOST_WAITING or self._bytes > MOST_WAITING_BYTES:
             self._take()
-            SAMPLES_DROPPED.labels(why="waiting").inc()
+            self._dropped.labels(why="waiting").inc()
         self._woken.set()
 
     async def run(self) -> None:
@@ -64,20 +77,20 @@ class SampleSender:
                     await asyncio.sleep(REST_S)
 
     async def send_one(self) -> bool:
-        """Send the oldest sample; False when the broker did not take it."""
-        key, ready = self._take()
+        """Send the oldest message; False when the broker did not take it."""
+        exchange, key, ready = self._take()
         try:
-            await self._publisher.publish_raw(ready, ShadowSample.exchange, key, mandatory=True)
+            await self._publisher.publish_raw(ready, exchange, key, mandatory=True)
         except GatemeshError as error:
-            SAMPLES_DROPPED.labels(why=type(error).__name__).inc()
-            log.info("sample_dropped", extra={"error": str(error)})
+            self._dropped.labels(why=type(error).__name__).inc()
+            log.info("sample_dropped", extra={"key": key, "error": str(error)})
             return False
         return True
 
-    def _take(self) -> tuple[str, aio_pika.Message]:
-        key, ready = self._waiting.popleft()
-        self._bytes -= len(ready.body)
-        return key, ready
+    def _take(self) -> Ready:
+        ready = self._waiting.popleft()
+        self._bytes -= len(ready.message.body)
+        return ready
 
 
 class SampleTaker:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from gatemesh_agent.after import Answered
 from gatemesh_common.messages import Attribution, ShadowSample, Verdict
+from gatemesh_common.rates import Bucket as Bucket  # noqa: PLC0414
 
 Cause = Literal["random", "suspicion", "header"]
 SUSPICIOUS = 0.5
@@ -27,25 +28,6 @@ class SampleTerms:
     """Largest request and answer together."""
     flagged_s: float = 60.0
     """Time for which a failed gate raises the share of its instance."""
-
-
-class Bucket:
-    """Lets so many through in a second, and as many at once."""
-
-    def __init__(self, per_s: float) -> None:
-        self._per_s = per_s
-        self._left = max(per_s, 1.0) if per_s else 0.0
-        self._at_s = 0.0
-
-    def take(self, now_s: float) -> bool:
-        """Return True and count one when there is room."""
-        most = max(self._per_s, 1.0) if self._per_s else 0.0
-        self._left = min(most, self._left + (now_s - self._at_s) * self._per_s)
-        self._at_s = now_s
-        if self._left < 1.0:
-            return False
-        self._left -= 1.0
-        return True
 
 
 class Sampling:

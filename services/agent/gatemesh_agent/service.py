@@ -14,6 +14,7 @@ from aiohttp import web
 from gatemesh_agent.baseline_feed import BaselineFeed
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
+from gatemesh_agent.capture_feed import CaptureFeed
 from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.insight import Insight, build_insight
@@ -58,6 +59,7 @@ class Agent:
     prober: Prober
     feed: RoutingFeed
     baseline_feed: BaselineFeed
+    capture_feed: CaptureFeed
     proxy: Proxy
 
     async def publish_telemetry(self) -> None:
@@ -84,8 +86,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
     plugs = load_gates(settings.gates, settings.gate_settings, settings.pool)
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(open_session(settings))
-        publisher = Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s)
-        await stack.enter_async_context(publisher)
+        publisher = await stack.enter_async_context(verdict_publisher(settings))
         spool = Spool(spool_path(settings), APP_ID, settings.spool_max_messages)
         stack.callback(spool.close)
         sender = Sender(spool, publisher, time.time)
@@ -128,8 +129,14 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
             baseline_feed=BaselineFeed(settings.pool, baselines),
+            capture_feed=CaptureFeed(settings.pool, guarding.captures.use),
             proxy=build_proxy(settings, router, upstream, guarding, reporter, spans=spans),
         )
+
+
+def verdict_publisher(settings: AgentSettings) -> Publisher:
+    """Return what sends verdicts, telemetry and refused requests."""
+    return Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s)
 
 
 def sample_publisher(settings: AgentSettings) -> Publisher:

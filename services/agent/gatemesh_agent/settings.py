@@ -204,6 +204,9 @@ class AgentSettings(ServiceSettings):
     stop_grace_s: float = Field(default=30.0, ge=0, le=3600)
     """Time that running requests get after SIGTERM."""
 
+    labels: Pairs = Field(default_factory=dict)
+    """What captures say of the engines' places: `host=h1` of all, `engine-0.gpu=H200` of one."""
+
     gates: Names = ()
     """Plugged-in gates to run, `name,name`, of those whose packages are installed; none without."""
 
@@ -215,7 +218,7 @@ class AgentSettings(ServiceSettings):
     def _read_names(cls, text: object) -> object:
         return read_names(text)
 
-    @field_validator("instances", "vocab_sizes", "gate_settings", mode="before")
+    @field_validator("instances", "vocab_sizes", "gate_settings", "labels", mode="before")
     @classmethod
     def _read_pairs(cls, text: object) -> object:
         return read_pairs(text)

@@ -12,8 +12,8 @@ from gatemesh_agent.stripping import LogprobsCut, as_object, exists_for_logprobs
 class Judge(Protocol):
     """Judges the choices of one answer as they come in."""
 
-    def take_event(self, fields: dict[str, object]) -> None:
-        """Judge one streamed event."""
+    def take_event(self, fields: dict[str, object], raw: bytes | None = None) -> None:
+        """Judge one streamed event, `raw` as it came."""
 
     def give_up(self, why: str) -> None:
         """Judge no further; what is not decided is skipped for this reason."""
@@ -73,7 +73,7 @@ class GuardedStream:
         except (ValueError, RecursionError):
             self._judge.give_up("unreadable")
             return cut_whole(event, self._stripper)
-        self._judge.take_event(parted.fields)
+        self._judge.take_event(parted.fields, event)
         if parted.found and self._drops_bare and exists_for_logprobs_only(parted.fields):
             return b""
         return parted.rest
@@ -84,7 +84,7 @@ class GuardedStream:
         except (ValueError, RecursionError):
             self._judge.give_up("unreadable")
         else:
-            self._judge.take_event(fields)
+            self._judge.take_event(fields, event)
 
     def _overflow(self) -> bytes:
         """An event is too long to hold: keep what is left of it, or forward all unjudged."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gatemesh_ctl import cli_insight, cli_requests
+from gatemesh_ctl import cli_capture, cli_insight, cli_requests
 from gatemesh_ctl.added import add_commands
 from gatemesh_ctl.application import (
     COMMAND_COLUMNS,
@@ -271,5 +271,6 @@ def dead_letters(
     show_rows(letters, columns, json_form=json_form)
 
 
+cli_capture.register(application)
 cli_insight.register(application)
 cli_requests.register(application)

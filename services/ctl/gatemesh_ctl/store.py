@@ -40,6 +40,8 @@ POLICIES = "policy_versions_v1"
 INPUTS = "decision_inputs_v1"
 SCHEMA = "schema_v1"
 TRAFFIC = "traffic_v1"
+CAPTURES = "captures_v1"
+CAPTURE_TEXTS = "capture_texts_v1"
 TRAFFIC_SPAN = timedelta(hours=1)
 """What is summed up as the present traffic."""
 
@@ -52,6 +54,8 @@ ORDERS = {
     REFUSED: ("received_at",),
     REQUESTS: ("requested_at",),
     TIMELINE: ("at",),
+    CAPTURES: ("received_at",),
+    CAPTURE_TEXTS: ("received_at",),
 }
 """The columns that say which row is newer, or comes first."""
 

@@ -12,7 +12,6 @@ from faststream.rabbit import RabbitBroker
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gatemesh_common.admin import Readiness, start_admin_server
-from gatemesh_common.broker import REJECTED, STEPS, TELEMETRY
 from gatemesh_common.clock import utc_now
 from gatemesh_common.consuming import consumer_broker, retry_passing_faults, watch_consumers
 from gatemesh_common.database import open_database, transaction
@@ -42,6 +41,7 @@ from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.store_days import DayStore
 from gatemesh_health_manager.subscribers import (
     QUEUES,
+    RECORDED,
     event_router,
     record_batcher,
     record_router,
@@ -164,6 +164,7 @@ def ticker(
         inbox_keep=timedelta(hours=settings.inbox_keep_h),
         history_keep=timedelta(days=settings.replay_keep_days),
         verdicts_keep=timedelta(days=settings.verdicts_keep_days),
+        captures_keep=timedelta(days=settings.captures_keep_days),
     )
 
 
@@ -171,20 +172,17 @@ async def consume(
     settings: HealthManagerSettings, store: Store, publisher: Publisher, readiness: Readiness
 ) -> None:
     """Handle messages until a consumer is lost."""
-    steps, telemetry, rejected = (
-        record_batcher(store, queue) for queue in (STEPS, TELEMETRY, REJECTED)
-    )
+    batchers = [record_batcher(store, queue) for queue in RECORDED]
 
     async def subscribe() -> RabbitBroker:
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
         broker.include_router(event_router(store))
-        broker.include_router(record_router(steps, telemetry, rejected))
+        broker.include_router(record_router(*batchers))
         await broker.start()
         return broker
 
     broker = await with_broker(subscribe)
     readiness.set("consumers", met=True)
-    batchers = (steps, telemetry, rejected)
     batching = asyncio.ensure_future(first_to_end(*(batcher.run() for batcher in batchers)))
     try:
         await first_to_end(watch_consumers(publisher, QUEUES), asyncio.shield(batching))

@@ -13,6 +13,7 @@ from gatemesh_common.errors import SettingsError
 from gatemesh_common.messages import CheckLevel, Identifier, Reason
 from gatemesh_health_manager.own_conditions import AnyOwnCondition
 from gatemesh_health_manager.playbooks import SHIPPED, Plan, PlaybookName, PlaybookRule
+from gatemesh_health_manager.policy_capture import CapturePolicy
 from gatemesh_health_manager.policy_places import Fault, Place, explained, faults_of
 from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
 from gatemesh_health_manager.roles import Role, role_faults
@@ -287,6 +288,7 @@ class PoolPolicy(Section):
     flap: FlapDamping = FlapDamping()
     slow_start: SlowStart = SlowStart()
     baseline: BaselinePolicy = BaselinePolicy()
+    capture: CapturePolicy = CapturePolicy()
     limits: Limits = Limits()
 
     @field_validator("playbooks", mode="before")

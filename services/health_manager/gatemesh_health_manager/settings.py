@@ -63,5 +63,8 @@ class HealthManagerSettings(ServiceSettings):
     verdicts_keep_days: float = Field(default=90.0, ge=2, le=3650)
     """Days for which verdicts and telemetry windows are kept; they are dropped by whole days."""
 
+    captures_keep_days: float = Field(default=14.0, gt=0, le=3650)
+    """Days for which captures are kept, text and figures; they are dropped by whole days."""
+
     database_deadline_s: float = Field(default=10.0, gt=0, le=120)
     """Longest wait for one answer of the database, in seconds."""

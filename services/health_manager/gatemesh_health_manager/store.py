@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from gatemesh_common.captures import Capture
 from gatemesh_common.clock import Clock
 from gatemesh_common.database import transaction
 from gatemesh_common.errors import DatabaseUnavailableError
@@ -50,6 +51,7 @@ from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row
+from gatemesh_health_manager.store_captures import capture_row
 from gatemesh_health_manager.store_rows import (
     note_of,
     refused_row,
@@ -60,6 +62,7 @@ from gatemesh_health_manager.store_rows import (
     telemetry_row,
 )
 from gatemesh_health_manager.store_tables import (
+    CAPTURES,
     COMMAND_REPORTS,
     COMMAND_STEPS,
     DECISION_INPUTS,
@@ -88,6 +91,7 @@ PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
     StepFinished: (COMMAND_STEPS, step_row),
     RequestRejected: (REJECTED_REQUESTS, rejected_row),
     TelemetryWindow: (TELEMETRY_WINDOWS, telemetry_row),
+    Capture: (CAPTURES, capture_row),
 }
 """Messages that are written down as they are."""
 

@@ -31,7 +31,8 @@ class Divided:
 VERDICTS = Divided("verdicts", "received_at")
 INPUTS = Divided("decision_inputs", "at")
 TELEMETRY = Divided("telemetry_windows", "window_end")
-DIVIDED = (VERDICTS, INPUTS, TELEMETRY)
+CAPTURES = Divided("captures", "received_at")
+DIVIDED = (VERDICTS, INPUTS, TELEMETRY, CAPTURES)
 
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('gatemesh.days'))")
 # Whoever waits for the whole table holds up all who come after him, so he waits for a moment only.
@@ -75,6 +76,11 @@ class DayStore:
                 needed = await unfinished(connection)
                 gone += await drop_days(connection, table, before, needed)
         return gone
+
+    async def forget_captures(self, older_than: timedelta) -> int:
+        """Drop days of captures, whatever they are evidence of: they may hold text."""
+        async with transaction(self._engine) as connection:
+            return await drop_days(connection, CAPTURES, self._clock() - older_than)
 
 
 async def parts_of(connection: AsyncConnection, table: Divided) -> list[Part]:

@@ -209,3 +209,25 @@ BASELINES = Table(
     Column("entries", JSONB),
     *_moment("changed_at"),
 )
+
+CAPTURES = Table(
+    "captures",
+    METADATA,
+    Column("message_id", Text, primary_key=True),
+    *_text("source", "agent_id", "pool", "instance_id", "model", "model_version"),
+    *_text("engine_version", "request_id", "traceparent", "verdict_id", "check_level", "reason"),
+    *_text("gate_version", "decoding", "finish_reason", "text_policy", "text_withheld"),
+    *_text("second_instance_id"),
+    *_moment("at"),
+    *[
+        Column(name, Integer)
+        for name in (
+            *("incarnation", "choice", "fault_from", "fault_until", "steps_seen", "chars_seen"),
+        )
+    ],
+    Column("hard", Boolean),
+    Column("score", Float),
+    Column("threshold", Float),
+    *[Column(name, JSONB) for name in ("labels", "steps", "gates", "sampling", "redactions")],
+    *[Column(name, JSONB(none_as_null=True)) for name in ("span", "texts")],
+)

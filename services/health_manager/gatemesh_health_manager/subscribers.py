@@ -9,6 +9,7 @@ from faststream.rabbit import RabbitRouter
 from faststream.rabbit.annotations import RabbitMessage as Received
 
 from gatemesh_common.broker import (
+    CAPTURES,
     OBSERVATIONS,
     REJECTED,
     REPORTS,
@@ -24,6 +25,7 @@ from gatemesh_common.broker import (
 from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.messages import (
     ActionRequest,
+    Capture,
     CommandReport,
     InstanceObserved,
     Message,
@@ -35,7 +37,9 @@ from gatemesh_common.messages import (
 from gatemesh_health_manager.batcher import Batcher
 from gatemesh_health_manager.store import Store
 
-QUEUES = (VERDICTS, REPORTS, OBSERVATIONS, REQUESTS, TRIALS, STEPS, TELEMETRY, REJECTED)
+RECORDED = (STEPS, TELEMETRY, REJECTED, CAPTURES)
+"""Queues whose messages are only written down."""
+QUEUES = (VERDICTS, REPORTS, OBSERVATIONS, REQUESTS, TRIALS, *RECORDED)
 ACK_AFTER_COMMIT = AckPolicy.REJECT_ON_ERROR
 Handler = Callable[..., Awaitable[None]]
 
@@ -84,9 +88,12 @@ def event_router(store: Store) -> RabbitRouter:
 
 
 def record_router(
-    steps: Batcher[Message], telemetry: Batcher[Message], rejected: Batcher[Message]
+    steps: Batcher[Message],
+    telemetry: Batcher[Message],
+    rejected: Batcher[Message],
+    captures: Batcher[Message],
 ) -> RabbitRouter:
-    """Write down steps, telemetry windows and refused client requests."""
+    """Write down steps, telemetry windows, refused client requests and captures."""
     router = RabbitRouter()
 
     @read(router, STEPS)
@@ -100,5 +107,9 @@ def record_router(
     @read(router, REJECTED)
     async def on_rejected(request: RequestRejected) -> None:
         await rejected.submit(request)
+
+    @read(router, CAPTURES)
+    async def on_capture(capture: Capture) -> None:
+        await captures.submit(capture)
 
     return router

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gatemesh_common.database import as_ours
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.publisher import Publisher
+from gatemesh_health_manager.policy_capture import capture_terms
 from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
@@ -100,6 +101,7 @@ class Ticker:
         inbox_keep: timedelta = timedelta(hours=72),
         history_keep: timedelta = timedelta(days=30),
         verdicts_keep: timedelta = timedelta(days=90),
+        captures_keep: timedelta = timedelta(days=14),
     ) -> None:
         self._store = store
         self._publisher = publisher
@@ -113,6 +115,7 @@ class Ticker:
         self._inbox_keep = inbox_keep
         self._history_keep = history_keep
         self._verdicts_keep = verdicts_keep
+        self._captures_keep = captures_keep
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -121,6 +124,7 @@ class Ticker:
             group.create_task(self._repeat(self._tick_s, self.follow_policy))
             group.create_task(self._repeat(self._heartbeat_s, self.beat))
             group.create_task(self._repeat(self._baseline_s, self.measure))
+            group.create_task(self._repeat(self._baseline_s, self.tell_terms))
             group.create_task(self._repeat(CLEAN_EVERY_S, self.clean))
             group.create_task(self._repeat(REMEMBER_EVERY_S, self.remember))
 
@@ -161,12 +165,20 @@ class Ticker:
             for baseline in await self._baselines.baselines():
                 await self._publisher.publish(baseline)
 
+    async def tell_terms(self) -> None:
+        """Repeat on what terms captures are taken in every pool once."""
+        if await self._leadership.held():
+            for table in await self._store.routing_tables():
+                rules = self._store.policy.for_pool(table.pool).capture
+                await self._publisher.publish(capture_terms(table.pool, rules, table.timestamp))
+
     async def clean(self) -> None:
         """Make the days to come; forget what is past keeping, and yardsticks that nobody uses."""
         if not await self._leadership.held():
             return
         await self._days.prepare()
         await self._days.forget(self._verdicts_keep)
+        await self._days.forget_captures(self._captures_keep)
         await self._store.forget_inbox(self._inbox_keep)
         await self._store.forget_history(self._history_keep)
         await self._baselines.forget()

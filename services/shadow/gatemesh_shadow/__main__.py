@@ -32,6 +32,7 @@ from gatemesh_shadow.answering import SecondAnswers
 from gatemesh_shadow.asking import Replicas
 from gatemesh_shadow.budget import Allowance, Budget
 from gatemesh_shadow.calibration import Calibration
+from gatemesh_shadow.captures import PairCaptures
 from gatemesh_shadow.corroborating import Corroboration
 from gatemesh_shadow.fleet import Fleet
 from gatemesh_shadow.judging import Publish, SampleJudge
@@ -42,7 +43,7 @@ from gatemesh_shadow.reference_rounds import ReferenceRounds
 from gatemesh_shadow.replica import ReplicaClient
 from gatemesh_shadow.scoring import ReplicaScore
 from gatemesh_shadow.settings import ShadowSettings
-from gatemesh_shadow.subscribers import routing_router, sample_router
+from gatemesh_shadow.subscribers import routing_router, sample_router, terms_router
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ def build_judge(
         clock=utc_now,
         rng=random.SystemRandom(),
         second_answer_share=settings.second_answer_share,
+        captures=PairCaptures(publish, APP_ID, random.SystemRandom()),
     )
 
 
@@ -184,7 +186,10 @@ async def consume(
         broker = consumer_broker(
             settings.amqp_url, APP_ID, publisher, settings.prefetch, STOP_GRACE_S
         )
-        broker.include_router(routing_router(hear, uuid4().hex[:8]))
+        process_id = uuid4().hex[:8]
+        broker.include_router(routing_router(hear, process_id))
+        if judge.captures is not None:
+            broker.include_router(terms_router(judge.captures.hear, process_id))
         broker.include_router(sample_router(judge.judge))
         await broker.start()
         return broker

@@ -35,6 +35,7 @@ class Compared:
     judgement: Judgement
     judge: RoutedInstance | None = None
     cosine: float | None = None
+    second: SecondAnswer | None = None
 
 
 @dataclass(slots=True)
@@ -57,7 +58,8 @@ class SecondAnswers:
         if done is None:
             return Compared(_skipped(Reason.NO_REPLICA, ""))
         judge, second = done
-        return replace(await self.compare(sample, question, second, limits), judge=judge)
+        compared = await self.compare(sample, question, second, limits)
+        return replace(compared, judge=judge, second=second)
 
     async def compare(
         self,

@@ -20,6 +20,7 @@ from gatemesh_common.messages import (
 )
 from gatemesh_shadow.answering import Compared, SecondAnswers
 from gatemesh_shadow.asking import Question, Replicas
+from gatemesh_shadow.captures import PairCaptures
 from gatemesh_shadow.corroborating import Accusation, Corroboration
 from gatemesh_shadow.errors import (
     NotReplayableError,
@@ -53,6 +54,8 @@ class SampleJudge:
     clock: Clock
     rng: random.Random
     second_answer_share: float
+    captures: PairCaptures | None = None
+    """Takes both answers where they differ."""
 
     async def judge(self, sample: ShadowSample) -> None:
         """Judge one sample; returns when its verdicts are with the broker."""
@@ -135,7 +138,18 @@ class SampleJudge:
             accusation = found.accusation
         verdicts = self._verdicts(sample, compared.judgement, compared.judge, accusation, version)
         await self._send(sample, verdicts)
+        await self._capture(sample, compared, verdicts)
         return compared, verdicts
+
+    async def _capture(
+        self, sample: ShadowSample, compared: Compared, verdicts: Sequence[Verdict]
+    ) -> None:
+        """Have both answers kept where the judgement about the first one is a failure."""
+        second, judge = compared.second, compared.judge
+        if self.captures is None or second is None or judge is None:
+            return
+        if verdicts and compared.judgement.outcome is Outcome.FAILED:
+            await self.captures.take(sample, verdicts[0], second.text, judge.instance_id)
 
     def _verdicts(
         self,

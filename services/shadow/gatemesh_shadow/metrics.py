@@ -36,3 +36,6 @@ CALIBRATED = Gauge(
     "gatemesh_shadow_calibrated", "1 when limits were measured between instances.", ["pool"]
 )
 MODELS_READY = Gauge("gatemesh_shadow_model_ready", "1 when a model can be used.", ["model"])
+CAPTURES = Counter(
+    "gatemesh_shadow_captures_total", "Pairs of answers for captures, by outcome.", ["outcome"]
+)

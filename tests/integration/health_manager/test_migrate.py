@@ -55,6 +55,8 @@ def test_a_planned_start_forgets_restarts(fresh_database: str) -> None:
         assert connection.execute("SELECT restarts FROM instances").fetchall() == [([],)]
 
 
+TEXTS = "capture_texts_v1"
+
 SERVING_ROWS = (
     "INSERT INTO pools (pool) VALUES ('default')",
     "INSERT INTO policy_versions VALUES ('v', '{}', now())",
@@ -109,10 +111,31 @@ def test_readers_read_views_and_nothing_else(fresh_database: str) -> None:
         ).fetchall()
         assert len(names) >= 8
         connection.execute("SET ROLE gatemesh_reader")
-        for (name,) in names:
+        for name in {name for (name,) in names} - {TEXTS}:
             connection.execute(f"SELECT * FROM {name}".encode())  # noqa: S608 (our own views)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT * FROM verdicts")
+
+
+@pytest.mark.parametrize("forbidden", ["capture_texts_v1", "captures"])
+def test_readers_do_not_read_text(fresh_database: str, forbidden: str) -> None:
+    """Neither the view that shows it nor the table that holds it."""
+    upgrade(fresh_database, FOLDER)
+    with psycopg.connect(plain_url(fresh_database)) as connection:
+        connection.execute("SET ROLE gatemesh_reader")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(f"SELECT * FROM {forbidden}".encode())  # noqa: S608
+
+
+def test_evidence_is_read_by_a_role_of_its_own(fresh_database: str) -> None:
+    """Every view, and no table."""
+    upgrade(fresh_database, FOLDER)
+    with psycopg.connect(plain_url(fresh_database)) as connection:
+        connection.execute("SET ROLE gatemesh_evidence")
+        for name in (TEXTS, "captures_v1", "incidents_v1"):
+            connection.execute(f"SELECT * FROM {name}".encode())  # noqa: S608 (our own views)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM captures")
 
 
 def test_a_user_without_rights_over_roles_is_told(

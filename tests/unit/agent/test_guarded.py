@@ -19,7 +19,7 @@ class Witness:
         self.seen: list[Any] = []
         self.why: list[str] = []
 
-    def take_event(self, fields: dict[str, Any]) -> None:
+    def take_event(self, fields: dict[str, Any], raw: bytes | None = None) -> None:
         """Keep it."""
         self.seen.append(fields)
 

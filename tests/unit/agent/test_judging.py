@@ -63,6 +63,7 @@ class FakeChain:
         self.keys = ((CheckLevel.L1, ""), (CheckLevel.L3, ""))
         self.found: list[Judgement] = []
         self.suspicion = 0.25
+        self.running = {"L1": {"suspicion": 0.25}}
         self.usual: Usual | None = Usual(Decoding.GREEDY, "latin", {Metric.NLL_WHOLE: 0.5})
 
     def feed_text(self, delta: str) -> Iterable[Judgement]:

@@ -30,7 +30,7 @@ class Witness:
         self.events: list[dict[str, Any]] = []
         self.why: str | None = None
 
-    def take_event(self, fields: dict[str, Any]) -> None:
+    def take_event(self, fields: dict[str, Any], raw: bytes | None = None) -> None:
         """Keep it."""
         self.events.append(fields)
 

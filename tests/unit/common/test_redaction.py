@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gatemesh_common.captures import BUILTIN_RULES, RedactionRule
 from gatemesh_common.redaction import (
     EDGE,
+    LONGEST_END_CHARS,
     Cut,
     Found,
     Redactor,
@@ -14,6 +15,7 @@ from gatemesh_common.redaction import (
     merged,
     told_between,
 )
+from gatemesh_common.shortening import GAP
 
 ALL = Redactor(BUILTIN_RULES)
 SECRETS = {
@@ -56,7 +58,14 @@ def test_plain_text_stays(plain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["password: hunter22", "api_key=abcd1234", "password is hunter22"]
+    "words",
+    [
+        "password: hunter22",
+        "api_key=abcd1234",
+        "password is hunter22",
+        "密码：hunter22",
+        "密码是hunter22",
+    ],
 )
 def test_what_is_called_a_secret_is_one(words: str) -> None:
     """Whatever it looks like."""
@@ -123,3 +132,13 @@ def test_text_without_blanks_keeps_its_end() -> None:
     """Chinese has none; only what may be half of something goes."""
     shown = ALL.redact("中文文字没有空格。电话1380", Cut(after=True))
     assert shown.text == f"中文文字没有空格。电话[{EDGE}]"
+
+
+def test_of_a_very_long_text_both_ends_are_shown() -> None:
+    """And a secret at the cut is not."""
+    secret = "4111 1111 1111 1111"
+    begin = "a " * (LONGEST_END_CHARS // 2 - 4) + secret
+    shown = ALL.redact_ends(begin + " b" * LONGEST_END_CHARS + " end, bob@example.org").text
+    assert shown.endswith("end, [email]")
+    assert f"[{EDGE}]\n{GAP}\n" in shown
+    assert secret[:4] not in shown

@@ -2,6 +2,7 @@
 
 from gatemesh_common.messages import (
     Action,
+    Capture,
     CommandReport,
     ReportOutcome,
     RequestRejected,
@@ -16,7 +17,9 @@ from .samples import report, seen
 
 def test_plain_records_have_a_table_of_their_own() -> None:
     """Each kind of message is written down somewhere."""
-    assert set(PLAIN_RECORDS) == {CommandReport, StepFinished, RequestRejected, TelemetryWindow}
+    assert set(PLAIN_RECORDS) == {
+        *(CommandReport, StepFinished, RequestRejected, TelemetryWindow, Capture),
+    }
     assert {table.name for table, _ in PLAIN_RECORDS.values()} <= set(METADATA.tables)
 
 

@@ -12,6 +12,7 @@ from gatemesh_common.broker import VERDICTS, WORK_QUEUES, topic
 from gatemesh_common.messages import (
     Action,
     ActionRequest,
+    Capture,
     InstanceObserved,
     Message,
     RequestRejected,
@@ -58,7 +59,7 @@ def routers(kept: Kept) -> Sequence[RabbitRouter]:
     batcher = cast(Batcher[Any], kept)
     return (
         event_router(cast(Store, kept)),
-        record_router(batcher, batcher, batcher),
+        record_router(batcher, batcher, batcher, batcher),
     )
 
 
@@ -73,6 +74,11 @@ MESSAGES: list[Message] = [
     StepFinished(**COMMON, command_id="c", step="stopped"),
     TelemetryWindow(**COMMON, agent_id="a", window_start=NOW, window_end=at(1)),
     RequestRejected(**COMMON, agent_id="a", request_id="r", cause="draining"),
+    Capture.model_validate(
+        COMMON
+        | {"agent_id": "a", "request_id": "r", "verdict_id": "v"}
+        | {"check_level": "L1", "reason": "empty"}
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from gatemesh_common.errors import DatabaseUnavailableError
-from gatemesh_common.messages import Baseline, RoutingTable
+from gatemesh_common.messages import Baseline, CaptureTerms, RoutingTable
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.policy_file import PolicyFile
@@ -50,7 +50,8 @@ class Parts:
 
     async def publish(self, message: Any) -> None:
         """Count a table."""
-        self.done.append(f"{message.pool} {message.version}")
+        told = message.text if isinstance(message, CaptureTerms) else message.version
+        self.done.append(f"{message.pool} {told}")
 
     async def settle(self) -> None:
         """Count a round."""
@@ -63,6 +64,16 @@ class Parts:
     async def forget(self, older_than: timedelta | None = None) -> int:
         """Count a clean-up: of days, or of yardsticks."""
         self.done.append(f"forget {'yardsticks' if older_than is None else older_than}")
+        return 0
+
+    @property
+    def policy(self) -> Policy:
+        """Return rules that allow text."""
+        return parse_policy('[defaults.capture]\ntext = "window"\n')
+
+    async def forget_captures(self, older_than: timedelta) -> int:
+        """Count a clean-up of captures."""
+        self.done.append(f"forget captures {older_than}")
         return 0
 
     async def prepare(self) -> int:
@@ -98,11 +109,12 @@ def ticker(parts: Parts) -> Ticker:
 
 
 async def test_the_leader_ticks_and_repeats() -> None:
-    """Deadlines, routing tables and yardsticks."""
+    """Deadlines, routing tables, yardsticks and terms."""
     parts = Parts()
     await ticker(parts).tick()
     await ticker(parts).beat()
     await ticker(parts).measure()
+    await ticker(parts).tell_terms()
     await ticker(parts).clean()
     await ticker(parts).remember()
     assert parts.done == [
@@ -110,8 +122,10 @@ async def test_the_leader_ticks_and_repeats() -> None:
         "default 3",
         "settle",
         "default 7",
+        "default window",
         "prepare days",
         "forget 90 days, 0:00:00",
+        "forget captures 14 days, 0:00:00",
         "forget 3 days, 0:00:00",
         "forget inputs 30 days, 0:00:00",
         "forget yardsticks",
@@ -125,6 +139,7 @@ async def test_the_others_do_nothing() -> None:
     await ticker(parts).tick()
     await ticker(parts).beat()
     await ticker(parts).measure()
+    await ticker(parts).tell_terms()
     await ticker(parts).clean()
     await ticker(parts).remember()
     assert parts.done == []

@@ -2,11 +2,11 @@
 
 import pytest
 from faststream.rabbit import RabbitBroker, TestRabbitBroker
-from tests.unit.shadow.parts import instance, sample_of, table
+from tests.unit.shadow.parts import NOW, instance, sample_of, table
 
 from gatemesh_common.broker import topic
-from gatemesh_common.messages import EVENTS, SHADOW, RoutingTable, ShadowSample
-from gatemesh_shadow.subscribers import routing_router, sample_router
+from gatemesh_common.messages import EVENTS, SHADOW, CaptureTerms, RoutingTable, ShadowSample
+from gatemesh_shadow.subscribers import routing_router, sample_router, terms_router
 
 
 async def test_samples_reach_the_judge() -> None:
@@ -47,3 +47,14 @@ async def test_a_failing_judge_is_not_hidden() -> None:
     async with TestRabbitBroker(broker):
         with pytest.raises(ValueError, match="poison"):
             await broker.publish(sample, exchange=topic(SHADOW), routing_key=sample.key())
+
+
+async def test_terms_of_captures_are_heard() -> None:
+    """Of every pool."""
+    heard: list[CaptureTerms] = []
+    broker = RabbitBroker()
+    broker.include_router(terms_router(heard.append, "p1"))
+    told = CaptureTerms(timestamp=NOW, pool="other", text="window")
+    async with TestRabbitBroker(broker):
+        await broker.publish(told, exchange=topic(EVENTS), routing_key=told.key())
+    assert heard == [told]

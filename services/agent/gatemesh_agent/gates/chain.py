@@ -87,6 +87,19 @@ class GateChain:
         return self._text.suspicion
 
     @property
+    def running(self) -> dict[str, dict[str, float]]:
+        """Figures of each gate as they stand, for whoever looks into a fault."""
+        figures = self._perplexity.figures.values().items()
+        return {
+            "L1": {"suspicion": self._text.suspicion},
+            "L2": {str(metric): value for metric, value in figures},
+            "L3": {
+                "tokens": float(self._distribution.tokens),
+                "max_entropy_nats": self._distribution.max_entropy,
+            },
+        }
+
+    @property
     def usual(self) -> Usual | None:
         """The figures of a whole answer that L2 holds nothing against, for the pool's yardstick."""
         return self._perplexity.usual
