@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import text
 
 revision = "0024"
-down_revision = "0019"
+down_revision = "0023"
 branch_labels = None
 depends_on = None
 
