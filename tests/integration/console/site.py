@@ -19,7 +19,7 @@ from gatemesh_mesh.ports import choose_ports
 TOKENS = {Role.OPERATOR: "token-of-ann", Role.VIEWER: "token-of-bob"}
 NAMES = {Role.OPERATOR: "ann", Role.VIEWER: "bob"}
 FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
-START_DEADLINE_S = 60.0
+START_DEADLINE_S = 120.0
 
 
 @dataclass
