@@ -17,6 +17,7 @@ from rich.table import Table
 
 from gatemesh_mesh import models_env, suite
 from gatemesh_mesh.asyncapi import write as write_asyncapi
+from gatemesh_mesh.checkers import ensure_browser, promtool_facts
 from gatemesh_mesh.drills import FAULTS
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.foreground import (
@@ -176,12 +177,16 @@ def run_suite(
 ) -> int:
     """Run checks and tests and return the exit code of it all."""
     # Before all parts: the first one needs them.
-    os.environ.update(balancer_facts(ConsoleProgress(console)))
+    progress = ConsoleProgress(console)
+    os.environ.update(balancer_facts(progress))
+    os.environ.update(promtool_facts(this_folder().root / "checkers", progress))
 
     def check() -> list[str]:
         return suite.run_checks(suite.static_checks(REPOSITORY), REPOSITORY, console)
 
     def prepare() -> dict[str, str]:
+        if not fast:
+            ensure_browser(progress)
         facts = real_engine_facts(console, wanted=real and not fast)
         return facts | ({suite.COMPOSE_VARIABLE: "1"} if compose else {})
 

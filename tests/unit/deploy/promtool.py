@@ -1,11 +1,14 @@
 """The checker of Prometheus, where this machine has it."""
 
+import os
 import shutil
 import subprocess
 
 import pytest
 
-PROMTOOL = shutil.which("promtool")
+from gatemesh_mesh.checkers import PROMTOOL_VARIABLE
+
+PROMTOOL = os.environ.get(PROMTOOL_VARIABLE) or shutil.which("promtool")
 
 needs_promtool = pytest.mark.skipif(
     PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)"
