@@ -10,7 +10,12 @@ PIPELINE = Dashboard(
             "Services",
             "Up",
             "Scraped with success.",
-            (Query('up{job=~"agent|health_manager|executor|shadow|rabbitmq"}', "{{instance}}"),),
+            (
+                Query(
+                    'up{job=~"agent|health_manager|executor|shadow|notifier|console|rabbitmq"}',
+                    "{{instance}}",
+                ),
+            ),
             kind="stat",
         ),
         Panel(
@@ -124,6 +129,25 @@ PIPELINE = Dashboard(
             "Passing faults",
             "Retried by themselves.",
             (rate("gatemesh_retried_total", "job, error"),),
+        ),
+        Panel(
+            "People",
+            "Told",
+            "Messages delivered to people, and those given up, by target.",
+            (
+                rate("gatemesh_notifier_notifications_total", "target, level"),
+                Query(
+                    rate("gatemesh_notifier_undelivered_total", "target").expression,
+                    "{{target}} given up",
+                ),
+            ),
+        ),
+        Panel(
+            "People",
+            "From an event to people",
+            "Grouping waits on purpose.",
+            quantiles("gatemesh_notifier_delay_seconds"),
+            "s",
         ),
         Panel(
             "Processes",

@@ -278,7 +278,7 @@ def test_prometheus_reads_every_service(stack: Composed) -> None:
         return {f"{one['labels']['job']} {one['scrapeUrl']}": one["health"] for one in found}
 
     until(lambda: set(targets().values()) == {"up"}, f"every target up: {targets()}")
-    assert len(targets()) == 8
+    assert len(targets()) == 9
     rules = stack.page("prometheus", 9090, "/api/v1/rules")["data"]["groups"]
     assert {rule["health"] for group in rules for rule in group["rules"]} == {"ok"}
     for metric in OTHERS:

@@ -17,7 +17,7 @@ BOUNDED = {
     *("exchange", "fate", "found", "gate", "how", "known", "measure", "model", "need", "outcome"),
     *("kind", "level", "target"),
     *("pool", "purpose", "queue", "reason", "rerouted", "route", "stage", "standing", "state"),
-    *("status", "step", "trigger", "type", "version", "why"),
+    *("status", "step", "trigger", "type", "version", "why", "kind", "target", "level"),
 }
 """Labels with values from a closed list or from the configuration."""
 BY_FLEET = {("gatemesh_agent_plugin_silent_total", "instance_id")}
