@@ -119,7 +119,8 @@ def test_passwords_are_told_to_nobody_else(stack: Composed) -> None:
 def test_people_are_told_their_logins(stack: Composed) -> None:
     """The broker's pages and the readers' login; the superuser's is nobody's business."""
     shown, made = stack.compose("run", "--rm", "-T", "secrets", "show"), stack.secrets()
-    assert {name for name in made if made[name] in shown} == {"broker", "database_reader"}
+    told = {name for name in made if made[name] in shown}
+    assert told == {"broker", "broker_operator", "database_reader"}
 
 
 def test_another_up_changes_nothing(stack: Composed) -> None:

@@ -13,12 +13,13 @@ from faststream.rabbit import Channel, RabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 from pydantic import ValidationError
 
-from gatemesh_common.broker import WorkQueue, declare_topology
+from gatemesh_common.broker import WorkQueue
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.message import BUCKET_HEADER
 from gatemesh_common.messages import DEAD, SHADOW
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
 from gatemesh_common.publisher import Publisher, is_told_to_end, whole_connection
+from gatemesh_common.settling import settle_topology
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +184,7 @@ async def mend_topology(publisher: Publisher) -> None:
     """Declare again an exchange, a binding or the dead letters; a broker that is away waits."""
     try:
         async with whole_connection(), asyncio.timeout(LONGEST_DECLARING_S):
-            await declare_topology(await publisher.channel())
+            await settle_topology(publisher)
     except BROKER_FAULTS as error:
         log.warning("topology_not_mended", extra={"error": type(error).__name__})
 

@@ -98,6 +98,8 @@ class Publisher:
         self._user = user_of(amqp_url)
         self._app_id = app_id
         self._deadline_s = deadline_s
+        self.may_declare = True
+        """False once the broker has refused to let this user declare the topology."""
         self._link: _Link | None = None
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
@@ -156,6 +158,13 @@ class Publisher:
     async def channel(self) -> AbstractChannel:
         """Return an open channel with confirms; opens connection and channel where needed."""
         return (await self._open_link()).channel
+
+    @asynccontextmanager
+    async def fresh_channel(self) -> AsyncIterator[AbstractChannel]:
+        """Give a channel of its own for what may be refused: that closes it, and no other one."""
+        link = await self._open_link()
+        async with link.connection.channel() as channel:
+            yield channel
 
     async def close(self) -> None:
         """Close the connection; later publishes open a new one."""

@@ -7,10 +7,11 @@ from typing import TypeVar
 
 from aio_pika.exceptions import AMQPError
 
-from gatemesh_common.broker import WorkQueue, declare_topology
+from gatemesh_common.broker import WorkQueue
 from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.settling import settle_topology
 
 T = TypeVar("T")
 EXIT_SETTINGS = 2
@@ -53,9 +54,9 @@ async def with_broker(operation: Callable[[], Awaitable[T]]) -> T:
 
 
 async def declare_when_up(publisher: Publisher, extra_queues: tuple[WorkQueue, ...] = ()) -> None:
-    """Declare the topology as soon as the broker is there."""
+    """Declare the topology as soon as the broker is there; who may not waits for who may."""
 
     async def attempt() -> None:
-        await declare_topology(await publisher.channel(), extra_queues)
+        await settle_topology(publisher, extra_queues)
 
     await with_broker(attempt)

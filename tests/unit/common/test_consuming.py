@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import cast
 
@@ -89,10 +91,16 @@ class Counted:
 
     def __init__(self, *counts: int) -> None:
         self._counts = list(counts)
+        self.may_declare = True
 
     async def channel(self) -> "Counted":
         """Return the channel, too."""
         return self
+
+    @asynccontextmanager
+    async def fresh_channel(self) -> AsyncIterator["Counted"]:
+        """Give the channel, too."""
+        yield self
 
     async def declare_queue(self, name: str, *, passive: bool) -> SimpleNamespace:
         """Tell the next count."""

@@ -1,5 +1,10 @@
 """Existing servers come from the environment."""
 
+from pathlib import Path
+
+import pytest
+
+from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.options import DemoOptions, StackOptions
 
 
@@ -18,3 +23,13 @@ def test_an_empty_setting_is_none() -> None:
 def test_the_demo_is_real_unless_told_otherwise() -> None:
     """`./mesh demo` shows the real engine."""
     assert not DemoOptions().sim
+
+
+def test_a_file_of_authorities_goes_with_its_address(tmp_path: Path) -> None:
+    """An error of it is the person's to correct."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    named = {"GATEMESH_AMQP_CA_FILE": str(ca_file), "GATEMESH_AMQP_URL": "amqps://x/"}
+    assert "cafile=" in str(StackOptions.from_environment(named).amqp_url)
+    with pytest.raises(MeshError, match="GATEMESH_AMQP_CA_FILE"):
+        StackOptions.from_environment(named | {"GATEMESH_AMQP_URL": "amqp://x/"})
