@@ -8,10 +8,12 @@ from collections.abc import Callable
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from gatemesh_agent.answers import error_body, shape_of, too_large
+from gatemesh_agent.answers import error_body, shape_of, too_large, too_slow
 from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.cases import Case
 from gatemesh_agent.client import Client, allow_body, read_body
+from gatemesh_agent.door import Refusal
+from gatemesh_agent.entrance import Entrance, begin_metering, settle, turn_away
 from gatemesh_agent.errors import ClientGoneError
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.headers import (
@@ -56,6 +58,8 @@ class Proxy:
         max_body_bytes: int,
         stall_s: float,
         new_id: Callable[[], str],
+        body_s: float,
+        entrance: Entrance | None = None,
     ) -> None:
         self._guard = guard
         self._relay = relay
@@ -63,6 +67,8 @@ class Proxy:
         self._max_body_bytes = max_body_bytes
         self._stall_s = stall_s
         self._new_id = new_id
+        self._body_s = body_s
+        self._entrance = entrance
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one request; a client that leaves ends its request at the engine, too."""
@@ -72,7 +78,7 @@ class Proxy:
         shape = shape_of(route)
         client = Client(request, request.headers.get(REQUEST_ID) or own_id, self._stall_s, shape)
         try:
-            await self._serve(request, client, route, own_id)
+            await self._let_in(request, client, route, own_id)
         except (ClientGoneError, asyncio.CancelledError) as gone:
             CLIENTS_GONE.inc()
             if isinstance(gone, asyncio.CancelledError):
@@ -80,6 +86,25 @@ class Proxy:
         finally:
             REQUESTS.labels(route=route or "other", status=client.status).inc()
         return client.response
+
+    async def _let_in(
+        self, request: web.BaseRequest, client: Client, route: Route | None, own_id: str
+    ) -> None:
+        if self._entrance is None:
+            await self._serve(request, client, route, own_id)
+            return
+        path = request.raw_path.partition("?")[0]
+        entry = self._entrance.enter(path, request.headers)
+        if isinstance(entry, Refusal):
+            await turn_away(client, entry)
+        elif entry is None:
+            await self._serve(request, client, route, own_id)
+        else:
+            begin_metering(client, entry)
+            try:
+                await self._serve(request, client, route, own_id)
+            finally:
+                settle(client, entry)
 
     async def _serve(
         self, request: web.BaseRequest, client: Client, route: Route | None, own_id: str
@@ -96,7 +121,7 @@ class Proxy:
         await allow_body(request)
         body = request.content if request.body_exists else None
         path = request.raw_path.partition("?")[0]
-        order = Order(request.method, request.raw_path, onward(request, client), body)
+        order = Order(request.method, request.raw_path, self._onward(request, client), body)
         origin = Origin(*ids_of(request, own_id))
         why = "path" if generates(request.method, path) else None
         passage = Passage(origin, order, client, why)
@@ -107,12 +132,17 @@ class Proxy:
     ) -> None:
         """Judge what can be judged; a path that takes any body has no route of its own."""
         begun_s = time.monotonic()
-        raw = await read_body(request, self._max_body_bytes)
+        try:
+            async with asyncio.timeout(self._body_s):
+                raw = await read_body(request, self._max_body_bytes)
+        except TimeoutError:
+            await client.fail(408, too_slow(self._body_s), Connection="close")
+            return
         if raw is None:
             await client.fail(413, too_large(self._max_body_bytes), Connection="close")
             return
         asked = understand_any(raw) if route is None else understand(route, raw)
-        headers = onward(request, client, hdrs.CONTENT_LENGTH, hdrs.ACCEPT_ENCODING)
+        headers = self._onward(request, client, hdrs.CONTENT_LENGTH, hdrs.ACCEPT_ENCODING)
         order = Order(request.method, request.raw_path, headers, raw)
         why = why_unguarded(asked, request)
         if asked is None or why is not None:
@@ -123,6 +153,16 @@ class Proxy:
         wants_shadow = request.headers.get(SHADOW, "").strip().lower() == "always"
         posed = ClientRequest(asked, origin, order)
         await self._guard.serve(Case(posed, client, begun_s, wants_shadow))
+
+    def _onward(self, request: web.BaseRequest, client: Client, *without: str) -> CIMultiDict[str]:
+        """Return the headers that go to the engine: a key of ours is none of its business."""
+        entrance = self._entrance
+        if entrance is None:
+            return onward(request, client, *without)
+        headers = onward(request, client, *entrance.withheld, *without)
+        if entrance.door is not None and entrance.engine_key is not None:
+            headers[hdrs.AUTHORIZATION] = f"Bearer {entrance.engine_key}"
+        return headers
 
     def _origin(self, request: web.BaseRequest, asked: Asked, own_id: str) -> Origin:
         body = asked.body or {}
