@@ -3,9 +3,13 @@
 import base64
 import hashlib
 import json
+from typing import cast
 
-from gatemesh_common.broker import DEAD_LETTERS, WORK_QUEUES
-from gatemesh_common.broker_definitions import Site, definitions, password_hash
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
+
+from gatemesh_common.broker import DEAD_LETTERS, WORK_QUEUES, declare_topology
+from gatemesh_common.broker_definitions import Site, definitions, password_hash, topology
 from gatemesh_common.broker_users import SERVICES
 
 PASSWORDS = {service: f"pass-{service}" for service in SERVICES}
@@ -52,6 +56,65 @@ def test_the_administrator_may_everything() -> None:
     assert found["permissions"] == [
         {"user": "root", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
     ]
+
+
+class Declared:
+    """A channel that notes what is declared and bound, and each thing that it hands out."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, dict[str, object]] = {}
+        self.bindings: set[tuple[str, str, str]] = set()
+
+    async def declare_exchange(
+        self,
+        name: str,
+        kind: ExchangeType,
+        *,
+        durable: bool,
+        arguments: dict[str, object] | None = None,
+    ) -> "Thing":
+        """Note an exchange."""
+        self.things[name] = {"type": kind.value, "durable": durable, "arguments": arguments or {}}
+        return Thing(self, name)
+
+    async def declare_queue(
+        self, name: str, *, durable: bool, arguments: dict[str, object]
+    ) -> "Thing":
+        """Note a queue."""
+        self.things[name] = {"durable": durable, "arguments": arguments}
+        return Thing(self, name)
+
+
+class Thing:
+    """An exchange or a queue."""
+
+    def __init__(self, declared: Declared, name: str) -> None:
+        self._declared = declared
+        self.name = name
+
+    async def bind(self, source: "Thing | str", routing_key: str = "") -> None:
+        """Note a binding."""
+        name = source if isinstance(source, str) else source.name
+        self._declared.bindings.add((name, self.name, routing_key))
+
+    async def unbind(self, source: str, routing_key: str) -> None:
+        """Note that one is taken away."""
+        self._declared.bindings.discard((source, self.name, routing_key))
+
+
+async def test_the_file_holds_what_services_declare() -> None:
+    """Other arguments would be refused, and a binding that lacks loses messages."""
+    declared = Declared()
+    await declare_topology(cast("AbstractChannel", declared))
+    found = topology("/")
+    things = [*found["exchanges"], *found["queues"]]
+    common = ("type", "durable", "arguments")
+    assert {
+        one["name"]: {name: one[name] for name in common if name in one} for one in things
+    } == declared.things
+    assert {
+        (one["source"], one["destination"], one["routing_key"]) for one in found["bindings"]
+    } == declared.bindings
 
 
 def test_every_queue_is_there_and_bound() -> None:
