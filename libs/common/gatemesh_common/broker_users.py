@@ -84,7 +84,7 @@ USERS = (
         "reports what engines emit",
         owns=(r"amq\.gen-.*",),
         sends={
-            ALERTS: r"^verdict\.v1\.(L1|L2|L3|L5|LX)\.",
+            ALERTS: r"^verdict\.v1\.(l1|l2|l3|l5|lx)\.",
             SHADOW: keys("sample"),
             EVENTS: keys("telemetry", "rejected", "applied", "capture"),
         },
@@ -103,7 +103,7 @@ USERS = (
         "compares answers",
         owns=(r"shadow\.routing\..*",),
         reads=("shadow.samples",),
-        sends={ALERTS: r"^verdict\.v1\.(L2|L4)\.", DEAD: own_letters("shadow")},
+        sends={ALERTS: r"^verdict\.v1\.(l2|l4)\.", DEAD: own_letters("shadow")},
         hears={EVENTS: keys("routing")},
     ),
     BrokerUser(

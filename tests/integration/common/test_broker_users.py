@@ -101,7 +101,7 @@ FORBIDDEN = {
         pytest.param(publish(CONTROL, COMMAND), id="writes-a-command"),
         pytest.param(publish(CONTROL, "request.v1.drain.default"), id="asks-as-an-operator"),
         pytest.param(publish("", COMMANDS.name), id="publishes-straight-into-a-queue"),
-        pytest.param(publish(ALERTS, "verdict.v1.L4.default.e"), id="judges-as-the-shadow"),
+        pytest.param(publish(ALERTS, "verdict.v1.l4.default.e"), id="judges-as-the-shadow"),
         pytest.param(publish(EVENTS, "routing.v1.default"), id="changes-the-routing"),
         pytest.param(publish(EVENTS, "report.v1.default.e"), id="reports-as-the-executor"),
         pytest.param(publish(EVENTS, "incident.v1.default.e"), id="tells-of-an-incident"),
@@ -118,7 +118,7 @@ FORBIDDEN = {
     ],
     "executor": [
         pytest.param(publish(CONTROL, COMMAND), id="orders-itself"),
-        pytest.param(publish(ALERTS, "verdict.v1.L1.default.e"), id="judges"),
+        pytest.param(publish(ALERTS, "verdict.v1.l1.default.e"), id="judges"),
         pytest.param(publish(EVENTS, "state.v1.default.e"), id="decides-a-state"),
         pytest.param(publish(DEAD, VERDICTS.name), id="forges-a-dead-letter"),
         pytest.param(consume(REPORTS.name), id="takes-reports-away"),
@@ -126,7 +126,7 @@ FORBIDDEN = {
     ],
     "shadow": [
         pytest.param(publish(CONTROL, COMMAND), id="writes-a-command"),
-        pytest.param(publish(ALERTS, "verdict.v1.L1.default.e"), id="judges-as-the-agent"),
+        pytest.param(publish(ALERTS, "verdict.v1.l1.default.e"), id="judges-as-the-agent"),
         pytest.param(publish(SHADOW, "sample.v1.default"), id="makes-its-own-samples"),
         pytest.param(consume(COMMANDS.name), id="takes-commands"),
     ],
@@ -149,7 +149,7 @@ FORBIDDEN = {
         pytest.param(delete(DEAD_LETTERS), id="deletes-the-dead-letters"),
     ],
     "health_manager": [
-        pytest.param(publish(ALERTS, "verdict.v1.L1.default.e"), id="judges"),
+        pytest.param(publish(ALERTS, "verdict.v1.l1.default.e"), id="judges"),
         pytest.param(publish(CONTROL, "request.v1.drain.default"), id="asks-as-an-operator"),
         pytest.param(publish(EVENTS, "report.v1.default.e"), id="reports-to-itself"),
         pytest.param(publish("", COMMANDS.name), id="publishes-straight-into-a-queue"),
@@ -160,15 +160,15 @@ FORBIDDEN = {
         pytest.param(consume(VERDICTS.name), id="takes-verdicts-away"),
     ],
     "monitoring": [
-        pytest.param(publish(ALERTS, "verdict.v1.L1.default.e"), id="judges"),
+        pytest.param(publish(ALERTS, "verdict.v1.l1.default.e"), id="judges"),
         pytest.param(consume(DEAD_LETTERS), id="reads-messages"),
     ],
 }
 
 ALLOWED = {
     "agent": [
-        publish(ALERTS, "verdict.v1.L1.default.e"),
-        publish(ALERTS, "verdict.v1.L5.default.e"),
+        publish(ALERTS, "verdict.v1.l1.default.e"),
+        publish(ALERTS, "verdict.v1.l5.default.e"),
         publish(SHADOW, "sample.v1.default"),
         publish(EVENTS, "telemetry.v1.default.e"),
         publish(EVENTS, "rejected.v1.default.e"),
@@ -187,8 +187,8 @@ ALLOWED = {
     ],
     "shadow": [
         consume(SAMPLES.name),
-        publish(ALERTS, "verdict.v1.L4.default.e"),
-        publish(ALERTS, "verdict.v1.L2.default.e"),
+        publish(ALERTS, "verdict.v1.l4.default.e"),
+        publish(ALERTS, "verdict.v1.l2.default.e"),
         publish(DEAD, SAMPLES.name),
         listen(EVENTS, "routing.v1.#", "shadow.routing.1"),
     ],
@@ -217,7 +217,7 @@ ALLOWED = {
         consume(VERDICTS.name),
         consume(REPORTS.name),
     ],
-    "alerter": [publish(ALERTS, "verdict.v1.L4.default.e")],
+    "alerter": [publish(ALERTS, "verdict.v1.l4.default.e")],
 }
 
 

@@ -1,6 +1,7 @@
 """The table of rights: who may send what, and that nobody may more than he needs."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -16,12 +17,20 @@ from gatemesh_common.broker_users import (
     keys,
     rights_of,
 )
-from gatemesh_common.messages import ALERTS, CONTROL, EVENTS, MESSAGES, SHADOW, Message
+from gatemesh_common.messages import (
+    ALERTS,
+    CONTROL,
+    EVENTS,
+    MESSAGES,
+    SHADOW,
+    CheckLevel,
+    Message,
+    Verdict,
+)
 
 RIGHTS = {user.service: rights_of(user) for user in USERS}
 PEOPLE = {"operator", "console"}
 SENDERS = {
-    "verdict.v1": {"agent", "shadow", "alerter"},
     "sample.v1": {"agent"},
     "request.v1": PEOPLE,
     "trial.v1": PEOPLE,
@@ -40,11 +49,42 @@ def may_send(rights: Rights, exchange: str, key: str) -> bool:
 
 def key_of(message: type[Message]) -> str:
     """Return a routing key as such a message may have."""
-    level = {"verdict.v1": ".L2"}.get(message.routing_key, "")
-    return f"{message.routing_key}{level}.default.engine-0"
+    return f"{message.routing_key}.default.engine-0"
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+def verdict_key(level: CheckLevel) -> str:
+    """Return the key by which a verdict of a gate really travels."""
+    return Verdict(
+        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+        instance_id="engine-0",
+        request_id="r",
+        check_level=level,
+    ).key()
+
+
+@pytest.mark.parametrize(
+    ("level", "senders"),
+    [
+        (CheckLevel.L1, {"agent"}),
+        (CheckLevel.L2, {"agent", "shadow"}),
+        (CheckLevel.L3, {"agent"}),
+        (CheckLevel.L4, {"shadow"}),
+        (CheckLevel.L5, {"agent"}),
+        (CheckLevel.PLUGIN, {"agent"}),
+    ],
+)
+def test_a_gate_s_verdicts_come_from_where_it_judges(level: CheckLevel, senders: set[str]) -> None:
+    """And from whoever is trusted with verdicts of any gate."""
+    key = verdict_key(level)
+    found = {name for name in SERVICES if may_send(RIGHTS[name], ALERTS, key)}
+    assert found == senders | {"alerter"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [each for each in MESSAGES if each is not Verdict],
+    ids=lambda message: message.__name__,
+)
 def test_each_message_has_its_senders_and_no_others(message: type[Message]) -> None:
     """A new message needs a line in the table, or its service is refused."""
     expected = SENDERS.get(message.routing_key, {"health_manager"})
