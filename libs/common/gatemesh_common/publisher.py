@@ -17,6 +17,7 @@ from aio_pika.exceptions import (
     DeliveryError,
     PublishError,
 )
+from aiormq.exceptions import ChannelAccessRefused
 
 from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, UnroutableError
 from gatemesh_common.messages import Message
@@ -143,6 +144,12 @@ class Publisher:
         except ChannelNotFoundEntity as error:
             self._give_up(link)
             raise BrokerRefusedError(f"exchange {exchange!r} does not exist") from error
+        except ChannelAccessRefused as error:
+            self._give_up(link)
+            raise BrokerRefusedError(
+                f"this user may not publish to {exchange!r} with the key {key!r}; "
+                "import the broker's definitions of this release"
+            ) from error
         except ChannelPreconditionFailed as error:
             self._give_up(link)
             raise BrokerRefusedError(f"the broker does not take it: {error}") from error

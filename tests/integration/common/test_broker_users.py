@@ -21,7 +21,7 @@ from gatemesh_common.broker import (
     declare_topology,
 )
 from gatemesh_common.broker_users import SERVICES
-from gatemesh_common.errors import BrokerUnavailableError
+from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError
 from gatemesh_common.messages import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.settling import settle_topology
@@ -251,6 +251,15 @@ async def test_nobody_sends_in_another_name(secured: Secured) -> None:
         await publish(CONTROL, "request.v1.drain.default", own)(channel)
         with pytest.raises(ChannelPreconditionFailed):
             await publish(CONTROL, "request.v1.drain.default", other)(channel)
+
+
+async def test_a_refused_message_is_told_and_holds_nothing_up(secured: Secured) -> None:
+    """A newer agent at a broker with older rights: what it may send still arrives."""
+    message = aio_pika.Message(b"{}")
+    async with Publisher(secured.url("agent"), "agent", deadline_s=20) as publisher:
+        with pytest.raises(BrokerRefusedError, match="import the broker's definitions"):
+            await publisher.publish_raw(message, CONTROL, COMMAND, mandatory=True)
+        await publisher.publish_raw(message, ALERTS, "verdict.v1.l1.default.e", mandatory=True)
 
 
 async def test_a_wrong_password_opens_nothing(secured: Secured) -> None:
