@@ -13,13 +13,12 @@ from faststream.rabbit import Channel, RabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 from pydantic import ValidationError
 
-from gatemesh_common.broker import WorkQueue
+from gatemesh_common.broker import WorkQueue, declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.message import BUCKET_HEADER
 from gatemesh_common.messages import DEAD, SHADOW
 from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
 from gatemesh_common.publisher import Publisher, is_told_to_end, whole_connection
-from gatemesh_common.settling import settle_topology
 
 log = logging.getLogger(__name__)
 
@@ -181,10 +180,15 @@ async def watch_consumers(
 
 
 async def mend_topology(publisher: Publisher) -> None:
-    """Declare again an exchange, a binding or the dead letters; a broker that is away waits."""
+    """Declare again an exchange, a binding or the dead letters; a broker that is away waits.
+
+    Whoever may not leaves it to who may.
+    """
+    if not publisher.may_declare:
+        return
     try:
         async with whole_connection(), asyncio.timeout(LONGEST_DECLARING_S):
-            await settle_topology(publisher)
+            await declare_topology(await publisher.channel())
     except BROKER_FAULTS as error:
         log.warning("topology_not_mended", extra={"error": type(error).__name__})
 

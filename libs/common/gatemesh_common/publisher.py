@@ -168,10 +168,15 @@ class Publisher:
 
     @asynccontextmanager
     async def fresh_channel(self) -> AsyncIterator[AbstractChannel]:
-        """Give a channel of its own for what may be refused: that closes it, and no other one."""
-        link = await self._open_link()
-        async with link.connection.channel() as channel:
-            yield channel
+        """Give a channel on a connection of its own, for what may be refused.
+
+        A refusal closes the channel, and what is under way on the one for publishing with it.
+        """
+        connection = await aio_pika.connect(self._amqp_url)
+        try:
+            yield await connection.channel()
+        finally:
+            await _close(connection)
 
     async def close(self) -> None:
         """Close the connection; later publishes open a new one."""
