@@ -51,7 +51,8 @@ def reader_url(fresh_database: str) -> Iterator[str]:
 def is_refused(reader: "psycopg.Connection[tuple[object, ...]]", statement: str) -> bool:
     """Try a statement; True when it lacks the right to."""
     try:
-        reader.execute(statement.encode())
+        with reader.transaction():
+            reader.execute(statement.encode())
     except errors.InsufficientPrivilege:
         return True
     return False
