@@ -31,6 +31,7 @@ NAMES = (
     "supervisor",
     "fingerprint_key",
     "signing_seed",
+    "grafana",
 )
 READABLE = 0o444
 """Each folder is mounted into its reader alone, whose user has another number than ours."""
@@ -62,7 +63,9 @@ def files(made: Mapping[str, str]) -> dict[str, str]:
         "agent/GATEMESH_AMQP_URL": amqp_url(made, "agent"),
         "agent/GATEMESH_AGENT_FINGERPRINT_KEY": made["fingerprint_key"],
         "shadow/GATEMESH_AMQP_URL": amqp_url(made, "shadow"),
+        "notifier/GATEMESH_AMQP_URL": amqp_url(made, "notifier"),
         "engines/login.conf": supervisor_login(made["supervisor"]),
+        "grafana/admin_password": made["grafana"],
     }
 
 
@@ -116,6 +119,7 @@ def logins(made: Mapping[str, str]) -> str:
         f"broker's pages     user gatemesh, password {made['broker']}\n"
         f"gatemesh-ctl       user {Site().user('operator')}, password {made[BROKER['operator']]}\n"
         f"database, reading  user reader, password {made['database_reader']}, database gatemesh\n"
+        f"Grafana            user admin, password {made['grafana']}\n"
     )
 
 

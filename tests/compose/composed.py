@@ -22,7 +22,7 @@ LOOP_DEADLINE_S = 180.0
 INTERVAL_S = 0.5
 
 OURS = ("agent", "health_manager", "executor", "shadow", "engines")
-LASTING = (*OURS, "rabbitmq", "postgres")
+LASTING = (*OURS, "rabbitmq", "postgres", "prometheus", "grafana")
 ENGINES = ("engine-0", "engine-1", "engine-2")
 
 
@@ -167,6 +167,15 @@ class Composed:
         headers = {"Authorization": f"Basic {login}"}
         status, answer = call(f"http://{address}/api/{path}", body, headers, method)
         assert status < 300, answer
+        return answer
+
+    def page(self, service: str, port: int, path: str, password: str = "") -> Any:
+        """Read a page of Prometheus or Grafana through its published port."""
+        address = self.compose("port", service, str(port)).strip()
+        login = base64.b64encode(f"admin:{password}".encode()).decode()
+        headers = {"Authorization": f"Basic {login}"} if password else {}
+        status, answer = call(f"http://{address}{path}", None, headers, "GET")
+        assert status == 200, answer
         return answer
 
     def publish(self, exchange: str, routing_key: str, message: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from tests.compose.composed import (
     published_addresses,
     until,
 )
+from tests.unit.deploy.expressions import OTHERS
 
 from gatemesh_mesh.suite import COMPOSE_VARIABLE
 
@@ -117,10 +118,10 @@ def test_passwords_are_told_to_nobody_else(stack: Composed) -> None:
 
 
 def test_people_are_told_their_logins(stack: Composed) -> None:
-    """The broker's pages and the readers' login; the superuser's is nobody's business."""
+    """Broker's pages, readers and Grafana; the superuser's login is nobody's business."""
     shown, made = stack.compose("run", "--rm", "-T", "secrets", "show"), stack.secrets()
     told = {name for name in made if made[name] in shown}
-    assert told == {"broker", "broker_operator", "database_reader"}
+    assert told == {"broker", "broker_operator", "database_reader", "grafana"}
 
 
 def test_another_up_changes_nothing(stack: Composed) -> None:
@@ -255,6 +256,31 @@ def test_a_frozen_engine_is_killed_across_containers(stack: Composed) -> None:
         since=since.isoformat(),
     ) == ["compose test|restart|accepted"]
     assert stack.life_of(FROZEN) != life
+
+
+def test_prometheus_reads_every_service(stack: Composed) -> None:
+    """All targets answer, the broker's queues among them, and no rule fails."""
+
+    def targets() -> dict[str, str]:
+        found = stack.page("prometheus", 9090, "/api/v1/targets")["data"]["activeTargets"]
+        return {f"{one['labels']['job']} {one['scrapeUrl']}": one["health"] for one in found}
+
+    until(lambda: set(targets().values()) == {"up"}, f"every target up: {targets()}")
+    assert len(targets()) == 8
+    rules = stack.page("prometheus", 9090, "/api/v1/rules")["data"]["groups"]
+    assert {rule["health"] for group in rules for rule in group["rules"]} == {"ok"}
+    for metric in OTHERS:
+        path = f"/api/v1/query?query=count({metric})"
+        assert stack.page("prometheus", 9090, path)["data"]["result"], metric
+
+
+def test_grafana_has_the_dashboards(stack: Composed) -> None:
+    """Behind the password that was made; the stand-in of Grafana reads the same files."""
+    password = stack.secrets()["grafana"]
+    found = stack.page("grafana", 3000, "/api/search?type=dash-db", password)
+    assert {one["title"] for one in found} == {
+        f"gatemesh: {name}" for name in ("engine", "fleet", "gates", "pipeline")
+    }
 
 
 def test_a_lost_consumer_comes_back(stack: Composed) -> None:

@@ -58,7 +58,9 @@ def test_only_the_maker_reads_all_of_them(tmp_path: Path) -> None:
         ("executor", {"broker_executor", "supervisor"}),
         ("agent", {"broker_agent", "fingerprint_key"}),
         ("shadow", {"broker_shadow"}),
+        ("notifier", {"broker_notifier"}),
         ("engines", set()),
+        ("grafana", {"grafana"}),
     ],
 )
 def test_a_reader_gets_what_it_needs(reader: str, expected: set[str]) -> None:
@@ -110,7 +112,7 @@ def test_show_tells_the_logins(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["show"], tmp_path) == 0
     shown, made = capsys.readouterr().out, known_secrets(tmp_path)
     told = {name for name in NAMES if made[name] in shown}
-    assert told == {"broker", "broker_operator", "database_reader"}
+    assert told == {"broker", "broker_operator", "database_reader", "grafana"}
 
 
 def test_show_before_the_first_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import REGISTRY
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.metrics import NEED_MISSING
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -24,11 +25,14 @@ class Readiness:
     def __init__(self, *needs: str) -> None:
         self._missing = set(needs)
         self._lock = threading.Lock()
+        for need in needs:
+            NEED_MISSING.labels(need=need).set(1)
 
     def set(self, need: str, *, met: bool) -> None:
         """Record that a need is met, or no longer is."""
         with self._lock:
             (self._missing.discard if met else self._missing.add)(need)
+            NEED_MISSING.labels(need=need).set(not met)
 
     def missing(self) -> tuple[str, ...]:
         """Return what is missing, sorted; empty means ready."""

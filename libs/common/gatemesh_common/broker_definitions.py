@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gatemesh_common.broker import (
+from gatemesh_common.broker_users import USERS, BrokerUser, rights_of
+from gatemesh_common.exchanges import DEAD
+from gatemesh_common.topology import (
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
     EXCHANGES,
@@ -16,8 +18,6 @@ from gatemesh_common.broker import (
     WORK_QUEUES,
     queue_arguments,
 )
-from gatemesh_common.broker_users import USERS, BrokerUser, rights_of
-from gatemesh_common.messages import DEAD
 
 PREFIX = "gatemesh"
 HASHING = "rabbit_password_hashing_sha256"

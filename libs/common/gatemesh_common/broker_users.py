@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gatemesh_common.broker import (
+from gatemesh_common.exchanges import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
+from gatemesh_common.topology import (
     DEAD_LETTERS,
     EXCHANGES,
     SHARDING,
     UNSHARDED,
     WORK_QUEUES,
 )
-from gatemesh_common.messages import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
 
 NOTHING = "^$"
 """Matches no name of an exchange or a queue."""

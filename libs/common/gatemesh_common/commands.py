@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, TypeAdapter
 
+from gatemesh_common.exchanges import CONTROL
 from gatemesh_common.message import InstanceMessage
-from gatemesh_common.words import CONTROL, Action, UtcDatetime
+from gatemesh_common.words import Action, UtcDatetime
 
 
 class InstanceCommand(InstanceMessage):

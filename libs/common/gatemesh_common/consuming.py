@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable
+from datetime import datetime
 from json import JSONDecodeError
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import aio_pika
 from faststream import BaseMiddleware, ContextRepo
@@ -13,20 +15,34 @@ from faststream.rabbit import Channel, RabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 from pydantic import ValidationError
 
-from gatemesh_common.broker import WorkQueue, declare_topology
+from gatemesh_common.declaring import declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
+from gatemesh_common.exchanges import DEAD, SHADOW
 from gatemesh_common.message import BUCKET_HEADER
-from gatemesh_common.messages import DEAD, SHADOW
-from gatemesh_common.metrics import DEAD_LETTERED, RETRIED
-from gatemesh_common.publisher import Publisher, is_told_to_end, whole_connection
+from gatemesh_common.metrics import DEAD_LETTERED, QUEUE_AGE_SECONDS
+from gatemesh_common.publisher import Publisher, whole_connection
+from gatemesh_common.retrying import retry_passing_faults
+from gatemesh_common.topology import WorkQueue
+
+# Services that receive retry as well; those that only send take it from `retrying`.
+__all__ = [
+    "BROKER_FAULTS",
+    "bury",
+    "consumer_broker",
+    "dead_letter_middleware",
+    "has_no_consumer",
+    "mend_topology",
+    "reason_of",
+    "retry_passing_faults",
+    "watch_consumers",
+]
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER)
 """Beginnings of the headers that a dead letter keeps: published again, it is proven and placed."""
+TIME_HEADER = "cloudEvents:time"
 STOP_GRACE_S = 15.0
-LONGEST_RETRY_DELAY_S = 5.0
 LONGEST_DECLARING_S = 10.0
 LONGEST_ASKING_S = 5.0
 BROKER_FAULTS = (
@@ -53,7 +69,7 @@ def consumer_broker(
         amqp_url,
         app_id=app_id,
         default_channel=Channel(prefetch_count=prefetch, on_return_raises=True),
-        middlewares=[dead_letter_middleware(publisher)],
+        middlewares=[age_middleware, dead_letter_middleware(publisher)],
         reconnect_interval=1.0,
         graceful_timeout=grace_s,
         logger=None,
@@ -100,6 +116,32 @@ def dead_letter_middleware(
     return build
 
 
+class AgeMiddleware(BaseMiddleware[Any, Any]):
+    """Notes how old each message is when its handler takes it."""
+
+    async def on_receive(self) -> None:
+        """Note the age of one that says when it was sent."""
+        if self.msg is not None:
+            handler = self.context.get("handler_")
+            queue = handler.queue.name if isinstance(handler, RabbitSubscriber) else "unknown"
+            note_age(queue, self.msg.headers.get(TIME_HEADER), time.time())
+        return await super().on_receive()
+
+
+def age_middleware(msg: Any | None = None, /, *, context: ContextRepo) -> AgeMiddleware:
+    """Build the middleware of one message."""
+    return AgeMiddleware(msg, context=context)
+
+
+def note_age(queue: str, sent: object, now_s: float) -> None:
+    """Note the age of a message by its header; one by hand has none, and counts for nothing."""
+    try:
+        sent_s = datetime.fromisoformat(str(sent)).timestamp()
+    except ValueError:
+        return
+    QUEUE_AGE_SECONDS.labels(queue).observe(max(now_s - sent_s, 0.0))
+
+
 async def bury(
     publisher: Publisher,
     message: aio_pika.abc.AbstractIncomingMessage,
@@ -138,26 +180,6 @@ async def bury(
     return True
 
 
-async def retry_passing_faults(
-    operation: Callable[[], Awaitable[T]], *, first_delay_s: float = 0.05
-) -> T:
-    """Repeat an operation while it fails for a passing reason; the message stays unacknowledged."""
-    delay_s = first_delay_s
-    while True:
-        try:
-            return await operation()
-        except GatemeshError as error:
-            if is_told_to_end():
-                # The client takes a cancellation while it connects for a fault of the broker.
-                raise asyncio.CancelledError from error
-            if not error.retryable:
-                raise
-            RETRIED.labels(error=type(error).__name__).inc()
-            log.warning("retrying", extra={"error": str(error), "delay_s": delay_s})
-        await asyncio.sleep(delay_s)
-        delay_s = min(delay_s * 2, LONGEST_RETRY_DELAY_S)
-
-
 async def watch_consumers(
     publisher: Publisher, queues: tuple[WorkQueue, ...], *, every_s: float = 5.0
 ) -> None:
@@ -167,6 +189,9 @@ async def watch_consumers(
     was deleted, does not, and raises nowhere; the caller ends the process, which its supervisor
     starts anew. What else of the topology was deleted meanwhile is declared again.
     """
+    for queue in queues:
+        # An alert on a rise needs the zero before it.
+        DEAD_LETTERED.labels(queue=queue.name)
     missed: set[str] = set()
     while True:
         await asyncio.sleep(every_s)

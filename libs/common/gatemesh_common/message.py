@@ -80,3 +80,14 @@ class InstanceMessage(Message):
     def key_words(self) -> tuple[str, ...]:
         """Return pool and instance."""
         return (self.pool, self.instance_id)
+
+
+class Span(BaseModel):
+    """The part of an answer that is at fault, half-open, counted from its start."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    char_start: int | None = Field(default=None, ge=0)
+    char_end: int | None = Field(default=None, ge=0)
+    token_start: int | None = Field(default=None, ge=0)
+    token_end: int | None = Field(default=None, ge=0)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
+from gatemesh_common.captures import Capture, CaptureStep, CaptureTerms, CaptureTexts
 from gatemesh_common.commands import (
     COMMAND,
     AnyCommand,
@@ -19,22 +20,19 @@ from gatemesh_common.commands import (
     RollBackInstance,
 )
 from gatemesh_common.delays import LAST_BIN
+from gatemesh_common.exchanges import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
 from gatemesh_common.message import (
     BUCKET_HEADER,
     HandmadeMessage,
     InstanceMessage,
     Message,
+    Span,
     bucket_of,
 )
 from gatemesh_common.reasons import Reason
 from gatemesh_common.samples import Baseline, BaselineEntry, ShadowSample, Sketch
 from gatemesh_common.words import (
-    ALERTS,
-    CONTROL,
-    DEAD,
-    EVENTS,
-    SHADOW,
     Action,
     Attribution,
     CheckLevel,
@@ -64,12 +62,17 @@ __all__ = [
     "Attribution",
     "Baseline",
     "BaselineEntry",
+    "Capture",
+    "CaptureStep",
+    "CaptureTerms",
+    "CaptureTexts",
     "CheckLevel",
     "Command",
     "CommandReport",
     "Decoding",
     "DrainInstance",
     "EjectInstance",
+    "FleetBrakeChanged",
     "GateCounts",
     "HandmadeMessage",
     "Identifier",
@@ -110,15 +113,7 @@ __all__ = [
 ]
 
 
-class Span(BaseModel):
-    """The part of an answer that is at fault, half-open, counted from its start."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    char_start: int | None = Field(default=None, ge=0)
-    char_end: int | None = Field(default=None, ge=0)
-    token_start: int | None = Field(default=None, ge=0)
-    token_end: int | None = Field(default=None, ge=0)
+TEXT_OR_OBJECT = {"anyOf": [{"type": "object"}, {"type": "string"}]}
 
 
 class Verdict(HandmadeMessage):
@@ -157,7 +152,8 @@ class Verdict(HandmadeMessage):
     decoding: Decoding = Decoding.UNKNOWN
     attribution: Attribution = Attribution.UNKNOWN
     """Whose fault it is; a failure that is the request's does not count against the instance."""
-    details: dict[str, Any] = Field(default_factory=dict)
+    details: Annotated[dict[str, Any], WithJsonSchema(TEXT_OR_OBJECT)] = Field(default_factory=dict)
+    """Free text of a publisher by hand becomes `{"text": ...}`."""
 
     def placing(self) -> Mapping[str, str]:
         """Return the bucket of the instance: all of its verdicts take one way, in order."""
@@ -437,6 +433,25 @@ class IncidentChanged(InstanceMessage):
     """The name of the ordered steps that answer it."""
 
 
+class FleetBrakeChanged(Message):
+    """The fleet brake of a pool fell, or a person reset it (event, published by the manager)."""
+
+    exchange = EVENTS
+    routing_key = "brake.v1"
+    mandatory = False
+
+    pool: Identifier
+    status: Literal["fell", "reset"]
+    reason: str = ""
+    """Why it fell; or who reset it, and what became of what it had held."""
+    suspect_version: str = ""
+    """The new model version that most of the accused run, if that is so."""
+
+    def key_words(self) -> tuple[str, ...]:
+        """Return the pool."""
+        return (self.pool,)
+
+
 MESSAGES: tuple[type[Message], ...] = (
     Verdict,
     ActionRequest,
@@ -457,6 +472,9 @@ MESSAGES: tuple[type[Message], ...] = (
     RequestRejected,
     StateChanged,
     IncidentChanged,
+    FleetBrakeChanged,
     ShadowSample,
     Baseline,
+    Capture,
+    CaptureTerms,
 )

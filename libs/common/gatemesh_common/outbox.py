@@ -3,22 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from aio_pika import DeliveryMode
 from aio_pika import Message as AmqpMessage
+from prometheus_client import Gauge
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Table, Text, delete, select, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gatemesh_common.clock import Clock
-from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.database import transaction
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.inbox import METADATA
 from gatemesh_common.messages import Message
 from gatemesh_common.publisher import CONTENT_TYPE, Publisher, envelope
+from gatemesh_common.retrying import retry_passing_faults
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,10 @@ OUTBOX = Table(
     Column("available_at", DateTime(timezone=True), nullable=False, index=True),
 )
 
+LAG_SECONDS = Gauge(
+    "gatemesh_outbox_lag_seconds",
+    "For how long the oldest message has waited that may go, as of the last round.",
+)
 REFUSED_DELAY = timedelta(seconds=2)
 
 Sign = Callable[[Message, bytes], Mapping[str, str]]
@@ -84,6 +90,27 @@ def outbox_row(
     }
 
 
+@dataclass
+class Lag:
+    """For how long messages have waited that may go.
+
+    What the broker refuses is put off, and its row tells no more since when it may go.
+    """
+
+    refused_since: datetime | None = None
+    refused_at: datetime | None = None
+
+    def after_round(self, due_since: datetime, now: datetime, *, refused: bool) -> float:
+        """Return the lag in seconds after a round; `due_since` is its oldest message's."""
+        if refused:
+            self.refused_since = min(self.refused_since or due_since, due_since)
+            self.refused_at = now
+        elif self.refused_at is None or now - self.refused_at > 2 * REFUSED_DELAY:
+            self.refused_since = None
+        oldest = min(due_since, self.refused_since or due_since)
+        return max((now - oldest).total_seconds(), 0.0)
+
+
 class Relay:
     """Sends what the outbox holds, oldest first, and deletes each message once confirmed."""
 
@@ -96,6 +123,7 @@ class Relay:
         self._clock = clock
         self._batch = batch
         self._woken = asyncio.Event()
+        self._lag = Lag()
 
     def wake(self) -> None:
         """Say that the outbox has new messages; call it after the commit."""
@@ -135,6 +163,8 @@ class Relay:
                     .where(OUTBOX.c.id.in_(refused))
                     .values(available_at=now + REFUSED_DELAY)
                 )
+        due_since = rows[0]["available_at"] if rows else now
+        LAG_SECONDS.set(self._lag.after_round(due_since, now, refused=bool(refused)))
         return len(sent)
 
     async def _send(self, rows: Sequence[Any]) -> tuple[list[int], list[int]]:

@@ -1,6 +1,7 @@
 """Sending: confirmed, mandatory where a reader is obliged, and never without a deadline."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,8 +20,14 @@ from aio_pika.exceptions import (
 )
 from aiormq.exceptions import ChannelAccessRefused
 
-from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, UnroutableError
+from gatemesh_common.errors import (
+    BrokerRefusedError,
+    BrokerUnavailableError,
+    GatemeshError,
+    UnroutableError,
+)
 from gatemesh_common.messages import Message
+from gatemesh_common.metrics import PUBLISH_FAILURES, PUBLISH_SECONDS
 
 CONTENT_TYPE = "application/json"
 DEFAULT_USER = "guest"
@@ -131,6 +138,17 @@ class Publisher:
         self, body: aio_pika.Message, exchange: str, key: str, *, mandatory: bool
     ) -> None:
         """Send a ready envelope; raises as `publish` does."""
+        begun_s = time.perf_counter()
+        try:
+            await self._send(body, exchange, key, mandatory=mandatory)
+        except GatemeshError as error:
+            PUBLISH_FAILURES.labels(exchange, type(error).__name__).inc()
+            raise
+        PUBLISH_SECONDS.labels(exchange).observe(time.perf_counter() - begun_s)
+
+    async def _send(
+        self, body: aio_pika.Message, exchange: str, key: str, *, mandatory: bool
+    ) -> None:
         link: _Link | None = None
         try:
             async with whole_connection(), asyncio.timeout(self._deadline_s):

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from aio_pika.exceptions import AMQPError
 
-from gatemesh_common.broker import WorkQueue
-from gatemesh_common.consuming import retry_passing_faults
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.retrying import retry_passing_faults
 from gatemesh_common.settling import settle_topology
+from gatemesh_common.topology import WorkQueue
 
 T = TypeVar("T")
 EXIT_SETTINGS = 2

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from gatemesh_common.exchanges import EVENTS, SHADOW
 from gatemesh_common.message import InstanceMessage, Message
-from gatemesh_common.words import EVENTS, SHADOW, Decoding, Identifier, Share
+from gatemesh_common.words import Decoding, Identifier, Share
 
 SHARES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 """Of the answers: the places at which an entry's quantiles are read."""

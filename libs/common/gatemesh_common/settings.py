@@ -42,6 +42,11 @@ class ServiceSettings(BaseSettings):
     admin_host: str = Field(default="127.0.0.1", validation_alias="GATEMESH_ADMIN_HOST")
     """Address on which metrics, liveness and readiness listen."""
 
+    traces_endpoint: str = Field(
+        default="", validation_alias="GATEMESH_TRACES_ENDPOINT", pattern=r"^(https?://.+)?$"
+    )
+    """Where spans go: OTLP over HTTP, `http://collector:4318/v1/traces`; empty turns them off."""
+
     @field_validator("amqp_url")
     @classmethod
     def _secure(cls, url: str, info: ValidationInfo) -> str:

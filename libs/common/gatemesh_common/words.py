@@ -8,12 +8,6 @@ from pydantic import AfterValidator, Field
 
 from gatemesh_common.clock import as_utc
 
-ALERTS = "vllm_health_alert"
-SHADOW = "vllm_shadow"
-CONTROL = "vllm_control"
-EVENTS = "vllm_health_event"
-DEAD = "gatemesh.dead"
-
 UtcDatetime = Annotated[datetime, AfterValidator(as_utc)]
 Identifier = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -29,6 +29,12 @@ class Entrance:
         """The headers that do not go on to an engine."""
         return CREDENTIALS if self.door is not None else ()
 
+    @property
+    def credential(self) -> str | None:
+        """What engines are shown in place of the client's key; None where it is nothing."""
+        wanted = self.door is not None and self.engine_key is not None
+        return f"Bearer {self.engine_key}" if wanted else None
+
     def enter(self, path: str, headers: Mapping[str, str]) -> Holder | Refusal | None:
         """Let a request in, or say why not; None where nobody has to show a key."""
         if self.closes_paths and not is_open(path):

@@ -51,8 +51,3 @@ def passing(headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str) -
 def usable_request_id(value: str | None) -> str | None:
     """Return a client's request id if it can be a name elsewhere, else None."""
     return value if value and REQUEST_ID_FORM.fullmatch(value) else None
-
-
-def usable_traceparent(value: str | None) -> str | None:
-    """Return a client's W3C trace context if it may travel with our messages, else None."""
-    return value if value and len(value) <= 200 and value.isascii() else None  # noqa: PLR2004

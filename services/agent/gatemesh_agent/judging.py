@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -19,6 +20,7 @@ from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
+from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Asked
@@ -189,6 +191,9 @@ class AnswerJudge:
         """What the first choice said."""
         self.ended: Callable[[], None] = nobody
         """Called when the answer has ended and all gates have concluded."""
+        self.spent: Callable[[float], object] = forgotten
+        """Told at the end how many seconds reading and judging took."""
+        self._spent_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -205,9 +210,11 @@ class AnswerJudge:
         """Judge one streamed event, or a whole answer: both carry choices."""
         if self.given_up:
             return
+        begun_s = perf_counter()
         for part in self._read(fields, self._top_logprobs):
             self.progress += 1
             self._take_part(part)
+        self._spent_s += perf_counter() - begun_s
 
     @property
     def failures(self) -> list[Judgement]:
@@ -236,8 +243,10 @@ class AnswerJudge:
 
     def end(self) -> None:
         """Conclude what has no finish reason: the answer was cut short."""
+        begun_s = perf_counter()
         for judge in self._choices.values():
             judge.finish(None)
+        self.spent(self._spent_s + perf_counter() - begun_s)
         self.ended()
 
     def _take_part(self, part: Part) -> None:
@@ -400,6 +409,7 @@ class Judging:
         )
         judge = self._open(exchange.request.asked, report, exchange.wished, measured, self._plugs)
         judge.ended = ended
+        judge.spent = GATE_SECONDS.observe
         return judge
 
     def failures_of(
@@ -477,6 +487,10 @@ class Judging:
 
 def nobody() -> None:
     """Tell nobody."""
+
+
+def forgotten(seconds: float) -> None:
+    """Note no time."""
 
 
 def report_at_once(reporter: Reporter) -> Callable[[Accusation], None]:

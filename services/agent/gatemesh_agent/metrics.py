@@ -14,6 +14,15 @@ FIRST_BYTE_SECONDS = Histogram(
 JUDGED = Counter(
     "gatemesh_agent_judged_total", "Choices that a gate judged.", ["gate", "outcome", "reason"]
 )
+TOKENS = Counter(
+    "gatemesh_agent_tokens_total",
+    "Tokens of guarded answers; told with each telemetry window.",
+)
+GATE_SECONDS = Histogram(
+    "gatemesh_agent_gate_seconds",
+    "Time that reading and judging one guarded answer took, all gates and tokens together.",
+    buckets=(0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
+)
 PLUGGED_SECONDS = Histogram(
     "gatemesh_agent_plugged_seconds",
     "Time that a plugged-in gate took of one choice, all of it together.",
@@ -58,6 +67,10 @@ ROUTING_VERSION = Gauge("gatemesh_agent_routing_version", "Version of the routin
 IN_ROTATION = Gauge("gatemesh_agent_in_rotation", "Instances that get new client requests.")
 PROBES = Counter("gatemesh_agent_probes_total", "Probe suites that ended.", ["purpose", "outcome"])
 SPOOL_DEPTH = Gauge("gatemesh_agent_spool_depth", "Messages that wait for the broker.")
+SPOOL_AGE_SECONDS = Gauge(
+    "gatemesh_agent_spool_age_seconds",
+    "Age of the oldest message of the batch that is to go next; 0 when none waits.",
+)
 SPOOL_DROPPED = Counter(
     "gatemesh_agent_spool_dropped_total", "Messages that no longer fitted.", ["type"]
 )
@@ -104,3 +117,8 @@ KEYS = Gauge("gatemesh_agent_keys", "API keys that are let in.")
 KEYS_INVALID = Gauge(
     "gatemesh_agent_keys_invalid", "1 while the file of keys is at fault and older keys hold."
 )
+
+# Alerts on a first one need the zero before it.
+REJECTED.labels(cause="no_instance", rerouted=False)
+for _type in ("Verdict", "RequestRejected", "TelemetryWindow"):
+    SPOOL_DROPPED.labels(type=_type)

@@ -21,7 +21,6 @@ from gatemesh_agent.headers import (
     SHADOW,
     passing,
     usable_request_id,
-    usable_traceparent,
 )
 from gatemesh_agent.metrics import CLIENTS_GONE, REQUESTS
 from gatemesh_agent.relay import Passage, Relay
@@ -40,9 +39,14 @@ from gatemesh_agent.requests import (
     understand_any,
 )
 from gatemesh_agent.upstream import Order
+from gatemesh_common.spans import NO_SPANS, NoSpan, Span, Spans
+from gatemesh_common.trace import usable
 
 log = logging.getLogger(__name__)
 
+TRACEPARENT = "traceparent"
+Ids = tuple[str, str | None]
+"""Request id and trace context."""
 NEVER_FORWARDED = (hdrs.HOST, hdrs.EXPECT, SHADOW)
 
 
@@ -60,7 +64,9 @@ class Proxy:
         new_id: Callable[[], str],
         body_s: float,
         entrance: Entrance | None = None,
+        spans: Spans = NO_SPANS,
     ) -> None:
+        self._spans = spans
         self._guard = guard
         self._relay = relay
         self._hash_key = hash_key
@@ -77,58 +83,82 @@ class Proxy:
         own_id = self._new_id()
         shape = shape_of(route)
         client = Client(request, request.headers.get(REQUEST_ID) or own_id, self._stall_s, shape)
+        request_id, parent = ids_of(request, own_id)
+        span = self._begin(route, request_id, parent)
         try:
-            await self._let_in(request, client, route, own_id)
+            await self._let_in(request, client, route, (request_id, span.traceparent))
         except (ClientGoneError, asyncio.CancelledError) as gone:
             CLIENTS_GONE.inc()
             if isinstance(gone, asyncio.CancelledError):
                 raise
         finally:
             REQUESTS.labels(route=route or "other", status=client.status).inc()
+            span.end(status=client.status)
         return client.response
 
     async def _let_in(
-        self, request: web.BaseRequest, client: Client, route: Route | None, own_id: str
+        self, request: web.BaseRequest, client: Client, route: Route | None, ids: Ids
     ) -> None:
         if self._entrance is None:
-            await self._serve(request, client, route, own_id)
+            await self._serve(request, client, route, ids)
             return
         path = request.raw_path.partition("?")[0]
         entry = self._entrance.enter(path, request.headers)
         if isinstance(entry, Refusal):
             await turn_away(client, entry)
         elif entry is None:
-            await self._serve(request, client, route, own_id)
+            await self._serve(request, client, route, ids)
         else:
             begin_metering(client, entry)
             try:
-                await self._serve(request, client, route, own_id)
+                await self._serve(request, client, route, ids)
             finally:
                 settle(client, entry)
 
+    def _begin(self, route: Route | None, request_id: str, parent: str | None) -> Span:
+        """Begin the span of a request; where traces are off, the client's own one goes on."""
+        if not self._spans.on:
+            return NoSpan(parent)
+        return self._spans.begin(
+            f"request {route or 'other'}", parent, {"gatemesh.request_id": request_id}
+        )
+
+    def _onward(
+        self, request: web.BaseRequest, client: Client, ids: Ids, *without: str
+    ) -> CIMultiDict[str]:
+        """Return the headers that go to the engine: its spans are under ours, our keys are not."""
+        entrance = self._entrance
+        withheld = () if entrance is None else entrance.withheld
+        headers = onward(request, client, *withheld, *without)
+        if entrance is not None and entrance.credential is not None:
+            headers[hdrs.AUTHORIZATION] = entrance.credential
+        if self._spans.on and ids[1]:
+            headers[TRACEPARENT] = ids[1]
+        return headers
+
     async def _serve(
-        self, request: web.BaseRequest, client: Client, route: Route | None, own_id: str
+        self, request: web.BaseRequest, client: Client, route: Route | None, ids: Ids
     ) -> None:
         if not request.raw_path.startswith("/"):
             body = error_body(400, "BadRequestError", "the request target must be a path")
             await client.fail(400, body)
         elif route is not None or is_of_any_shape(request):
-            await self._guarded(request, client, route, own_id)
+            await self._guarded(request, client, route, ids)
         else:
-            await self._pass_on(request, client, own_id)
+            await self._pass_on(request, client, ids)
 
-    async def _pass_on(self, request: web.BaseRequest, client: Client, own_id: str) -> None:
+    async def _pass_on(self, request: web.BaseRequest, client: Client, ids: Ids) -> None:
         await allow_body(request)
         body = request.content if request.body_exists else None
         path = request.raw_path.partition("?")[0]
-        order = Order(request.method, request.raw_path, self._onward(request, client), body)
-        origin = Origin(*ids_of(request, own_id))
+        order = Order(request.method, request.raw_path, self._onward(request, client, ids), body)
+        origin = Origin(*ids)
         why = "path" if generates(request.method, path) else None
         passage = Passage(origin, order, client, why)
         await self._relay.serve(passage)
 
     async def _guarded(
-        self, request: web.BaseRequest, client: Client, route: Route | None, own_id: str
+        self, request: web.BaseRequest, client: Client, route: Route | None, ids: Ids
     ) -> None:
         """Judge what can be judged; a path that takes any body has no route of its own."""
         begun_s = time.monotonic()
@@ -142,31 +172,21 @@ class Proxy:
             await client.fail(413, too_large(self._max_body_bytes), Connection="close")
             return
         asked = understand_any(raw) if route is None else understand(route, raw)
-        headers = self._onward(request, client, hdrs.CONTENT_LENGTH, hdrs.ACCEPT_ENCODING)
+        headers = self._onward(request, client, ids, hdrs.CONTENT_LENGTH, hdrs.ACCEPT_ENCODING)
         order = Order(request.method, request.raw_path, headers, raw)
         why = why_unguarded(asked, request)
         if asked is None or why is not None:
-            passage = Passage(Origin(*ids_of(request, own_id)), order, client, why)
+            passage = Passage(Origin(*ids), order, client, why)
             await self._relay.serve(passage)
             return
-        origin = self._origin(request, asked, own_id)
+        origin = self._origin(request, asked, ids)
         wants_shadow = request.headers.get(SHADOW, "").strip().lower() == "always"
         posed = ClientRequest(asked, origin, order)
         await self._guard.serve(Case(posed, client, begun_s, wants_shadow))
 
-    def _onward(self, request: web.BaseRequest, client: Client, *without: str) -> CIMultiDict[str]:
-        """Return the headers that go to the engine: a key of ours is none of its business."""
-        entrance = self._entrance
-        if entrance is None:
-            return onward(request, client, *without)
-        headers = onward(request, client, *entrance.withheld, *without)
-        if entrance.door is not None and entrance.engine_key is not None:
-            headers[hdrs.AUTHORIZATION] = f"Bearer {entrance.engine_key}"
-        return headers
-
-    def _origin(self, request: web.BaseRequest, asked: Asked, own_id: str) -> Origin:
+    def _origin(self, request: web.BaseRequest, asked: Asked, ids: Ids) -> Origin:
         body = asked.body or {}
-        request_id, traceparent = ids_of(request, own_id)
+        request_id, traceparent = ids
         return Origin(
             request_id=request_id,
             traceparent=traceparent,
@@ -190,10 +210,10 @@ def why_unguarded(asked: Asked | None, request: web.BaseRequest) -> str | None:
     return "background" if in_background(asked.route, asked.body) else None
 
 
-def ids_of(request: web.BaseRequest, own_id: str) -> tuple[str, str | None]:
+def ids_of(request: web.BaseRequest, own_id: str) -> Ids:
     """Return request id and trace context as messages carry them."""
     request_id = usable_request_id(request.headers.get(REQUEST_ID)) or own_id
-    return request_id, usable_traceparent(request.headers.get("traceparent"))
+    return request_id, usable(request.headers.get(TRACEPARENT))
 
 
 def onward(request: web.BaseRequest, client: Client, *without: str) -> CIMultiDict[str]:

@@ -19,6 +19,8 @@ from gatemesh_common.messages import (
     Verdict,
     new_message_id,
 )
+from gatemesh_common.spans import NO_SPANS, Spans, told
+from gatemesh_common.trace import derived
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Origin:
     tenant: str | None = None
     prompt_fingerprint: str | None = None
     decoding: Decoding = Decoding.UNKNOWN
+
+    @property
+    def trace(self) -> str:
+        """The trace context of what is told of it; made from its id where the client sent none."""
+        return self.traceparent or derived(self.request_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +66,11 @@ class Reporter:
         telemetry: Telemetry,
         put: Callable[[Message], None],
         clock: Clock,
+        *,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self._agent_id = agent_id
+        self._spans = spans
         self._pool = pool
         self._telemetry = telemetry
         self._put = put
@@ -82,7 +92,7 @@ class Reporter:
 
     def publish(self, verdict: Verdict) -> None:
         """Have a verdict published."""
-        self._put(verdict)
+        self._put(told(self._spans, verdict))
         for heed in self.heeds:
             heed(verdict)
 
@@ -102,7 +112,7 @@ class Reporter:
         return Verdict(
             message_id=new_message_id(),
             timestamp=self._clock(),
-            traceparent=origin.traceparent,
+            traceparent=origin.trace,
             instance_id=life.instance_id,
             pool=self._pool,
             incarnation=life.incarnation if life.numbered else None,
@@ -131,7 +141,7 @@ class Reporter:
         self._put(
             RequestRejected(
                 timestamp=self._clock(),
-                traceparent=origin.traceparent,
+                traceparent=origin.trace,
                 pool=self._pool,
                 instance_id=life.instance_id,
                 agent_id=self._agent_id,
@@ -148,7 +158,7 @@ class Reporter:
         self._put(
             RequestRejected(
                 timestamp=self._clock(),
-                traceparent=origin.traceparent,
+                traceparent=origin.trace,
                 pool=self._pool,
                 instance_id=NOBODY,
                 agent_id=self._agent_id,

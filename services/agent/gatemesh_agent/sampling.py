@@ -140,7 +140,7 @@ def sample_of(
     ids = first.known_ids()
     return ShadowSample(
         timestamp=now,
-        traceparent=origin.traceparent,
+        traceparent=origin.trace,
         pool=pool,
         instance_id=life.instance_id,
         agent_id=agent_id,

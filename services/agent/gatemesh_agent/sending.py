@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from aio_pika.exceptions import AMQPError
 
-from gatemesh_agent.metrics import SPOOL_REFUSED
+from gatemesh_agent.metrics import SPOOL_AGE_SECONDS, SPOOL_REFUSED
 from gatemesh_agent.spool import Spool, Spooled
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import Message
@@ -56,6 +56,7 @@ class Sender:
         if self._unstored:
             await self._send_unstored()
         batch = self._spool.due(self._clock(), BATCH)
+        SPOOL_AGE_SECONDS.set(age_s(batch, self._clock()))
         if not batch or not await self._reachable():
             return 0
         errors = await asyncio.gather(*(self._send(each) for each in batch))
@@ -128,3 +129,9 @@ class Sender:
             await asyncio.wait_for(self._woken.wait(), longest_s)
         except TimeoutError:
             return
+
+
+def age_s(batch: Sequence[Spooled], now: float) -> float:
+    """Return the age of the oldest message of a batch in seconds; 0 without any."""
+    stamps = (each.message.timestamp for each in batch)
+    return max((now - stamp.timestamp() for stamp in stamps if stamp), default=0.0)

@@ -22,6 +22,7 @@ from gatemesh_agent.insight import Insight, build_insight
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.keys import Limits
 from gatemesh_agent.keys_feed import KeysFeed
+from gatemesh_agent.metrics import TOKENS
 from gatemesh_agent.plugins import load_gates
 from gatemesh_agent.probe_asking import Asker, Pace
 from gatemesh_agent.probes import Desk, Prober
@@ -40,6 +41,8 @@ from gatemesh_agent.upstream import Upstream, open_session, patience_of
 from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.publisher import Publisher
+from gatemesh_common.spans import NO_SPANS, Spans
+from gatemesh_common.tracing import traced
 
 SAMPLE_DEADLINE_S = 2.0
 DRAIN_S = 3.0
@@ -78,6 +81,7 @@ class Agent:
     def roll_telemetry(self) -> None:
         """Hand out the present telemetry window."""
         for window in self.telemetry.roll(utc_now(), self.router.in_flight):
+            TOKENS.inc(window.tokens)
             self.sender.put(window)
 
 
@@ -99,7 +103,8 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         stack.callback(spool.close)
         sender = Sender(spool, publisher, time.time)
         telemetry = Telemetry(settings.id, settings.pool, utc_now())
-        reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now)
+        spans = stack.enter_context(traced(APP_ID, settings, settings.traces_share))
+        reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now, spans=spans)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
         baselines = Baselines(settings.pool, baselines_path(settings))
         upstream = Upstream(session, patience_of(settings))
@@ -134,7 +139,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             prober=prober,
             feed=build_feed(settings, router, publisher, prober.follow),
             baseline_feed=BaselineFeed(settings.pool, baselines),
-            proxy=build_proxy(settings, guarding, relay, build_entrance(settings, door)),
+            proxy=build_proxy(settings, guarding, relay, build_entrance(settings, door), spans),
             keys_feed=keys_feed,
         )
 
@@ -168,7 +173,11 @@ def probe_pace(settings: AgentSettings) -> Pace:
 
 
 def build_proxy(
-    settings: AgentSettings, guarding: Guarding, relay: Relay, entrance: Entrance | None
+    settings: AgentSettings,
+    guarding: Guarding,
+    relay: Relay,
+    entrance: Entrance | None,
+    spans: Spans = NO_SPANS,
 ) -> Proxy:
     """Return the front door."""
     return Proxy(
@@ -180,6 +189,7 @@ def build_proxy(
         new_id=lambda: uuid4().hex,
         body_s=settings.body_s,
         entrance=entrance,
+        spans=spans,
     )
 
 

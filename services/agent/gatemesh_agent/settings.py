@@ -163,6 +163,9 @@ class AgentSettings(ServiceSettings):
     shadow_per_s: float = Field(default=20.0, ge=0, le=10_000)
     """Most answers sent to the shadow in a second, whatever their cause; 0 sends none at all."""
 
+    traces_share: float = Field(default=0.05, ge=0, le=1)
+    """With traces on: of the requests that come without a trace, the share whose spans are told."""
+
     shadow_max_bytes: int = Field(default=256 * 2**10, ge=1024, le=16 * 2**20)
     """Largest request and answer that go to the shadow together."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import get_args
 
 from aiormq.exceptions import ChannelAccessRefused
 from pydantic import ValidationError
@@ -10,16 +9,12 @@ from pydantic import ValidationError
 from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, GatemeshError
 from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_common.publisher import Publisher
+from gatemesh_ctl.actions import ACTIONS, BACKLOG_CHOICES, EITHER_ACTIONS, POOL_ACTIONS
 from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
 from gatemesh_ctl.store import Row
 
 APP_ID = "ctl"
-ACTIONS: tuple[str, ...] = get_args(ActionRequest.model_fields["action"].annotation)
-POOL_ACTIONS = ("pause", "resume", "reset_brake")
-EITHER_ACTIONS = ("roll_back",)
-"""About one instance, or about a whole pool."""
-BACKLOG_CHOICES = ("skip", "replay")
 
 
 def check_action(action: str, instance_id: str | None) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from gatemesh_common.messages import ActionRequest, TrialRequest
-from gatemesh_ctl.asking import POOL_ACTIONS
+from gatemesh_ctl.actions import POOL_ACTIONS
 from gatemesh_ctl.store import Row
 
 POLL_S = 0.5

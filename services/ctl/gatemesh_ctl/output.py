@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
-from gatemesh_ctl.store import Row
+    from gatemesh_ctl.store import Row
 
 SHORT_ID = 8
 
@@ -28,21 +29,19 @@ def plain(value: object) -> object:
     return str(value)
 
 
-def print_rows(
-    console: Console, rows: Sequence[Row], columns: Sequence[str], *, json_form: bool
-) -> None:
-    """Print all columns as JSON, or these as a table."""
-    if json_form:
-        # Not through the console's renderer: it would wrap lines.
-        console.file.write(f"{as_json(list(rows))}\n")
-    elif rows:
+def print_rows(console: "Console", rows: "Sequence[Row]", columns: Sequence[str]) -> None:
+    """Print these columns as a table."""
+    if rows:
         console.print(table_of(rows, columns))
     else:
         console.print("nothing to show")
 
 
-def table_of(rows: Iterable[Row], columns: Sequence[str]) -> Table:
+def table_of(rows: "Iterable[Row]", columns: Sequence[str]) -> "Table":
     """Return a table of these columns."""
+    # A tenth of a second that programs, who take JSON, do not wait for.
+    from rich.table import Table  # noqa: PLC0415
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
         table.add_column(name.removesuffix("_id").replace("_", " "), overflow="fold")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import aio_pika
-from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import AMQPError, ChannelNotFoundEntity
 
-from gatemesh_common.broker import DEAD_LETTERS, WORK_QUEUES
-from gatemesh_common.messages import DEAD
+from gatemesh_common.exchanges import DEAD
+from gatemesh_common.topology import DEAD_LETTERS, WORK_QUEUES
 from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
 
@@ -33,8 +33,8 @@ class QueueState:
 
 
 @asynccontextmanager
-async def broker_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
-    """Give a channel with confirms.
+async def broker_connection(amqp_url: str) -> AsyncIterator[AbstractConnection]:
+    """Give a connection.
 
     Raises:
         UnreachableError: the broker does not answer, or refuses the login.
@@ -47,6 +47,13 @@ async def broker_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
             f"check that it runs and that {BROKER_VARIABLE} is right, with its virtual host",
         ) from None
     async with connection:
+        yield connection
+
+
+@asynccontextmanager
+async def broker_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
+    """Give a channel with confirms; raises as `broker_connection` does."""
+    async with broker_connection(amqp_url) as connection:
         yield await connection.channel(on_return_raises=True)
 
 

@@ -23,6 +23,8 @@ from gatemesh_common.running import (
     with_broker,
 )
 from gatemesh_common.settings import load_settings
+from gatemesh_common.spans import NO_SPANS, Spans
+from gatemesh_common.tracing import traced
 from gatemesh_executor.backends.base import EngineBackend, ProgramMissingError
 from gatemesh_executor.balancers.agents import AgentRouting
 from gatemesh_executor.balancers.rotation import FleetRotation, fleet_rotation
@@ -57,12 +59,15 @@ async def serve(settings: ExecutorSettings, fleet: Fleet) -> int:
         await stop.wait()
         readiness.set("consumers", met=False)
 
-    await first_to_end(run(settings, fleet, readiness), stop_in_order())
+    with traced(APP_ID, settings) as spans:
+        await first_to_end(run(settings, fleet, readiness, spans), stop_in_order())
     log.info("executor_stopped", extra={"asked": stop.is_set()})
     return 0 if stop.is_set() else EXIT_PART_LOST
 
 
-async def run(settings: ExecutorSettings, fleet: Fleet, readiness: Readiness) -> None:
+async def run(
+    settings: ExecutorSettings, fleet: Fleet, readiness: Readiness, spans: Spans = NO_SPANS
+) -> None:
     """Build everything and run it; returns when the consumer of commands is lost."""
     trust = load_trust(settings)
     pace = Pace()
@@ -86,7 +91,7 @@ async def run(settings: ExecutorSettings, fleet: Fleet, readiness: Readiness) ->
             dumper=platform.dumper,
             puller=platform.puller,
         )
-        receiver = Receiver(trust, Executor(platform.instances, tools, publisher, utc_now))
+        receiver = Receiver(trust, Executor(platform.instances, tools, publisher, utc_now, spans))
         observer = build_observer(settings, platform, publisher, readiness, pace)
 
         async def obey() -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from gatemesh_common.clock import Clock
@@ -22,6 +22,7 @@ from gatemesh_common.messages import (
     derived_id,
     new_message_id,
 )
+from gatemesh_common.spans import NO_SPANS, Attributes, Spans
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
     RollBackFailedError,
@@ -37,7 +38,13 @@ from gatemesh_executor.balancers.base import (
 )
 from gatemesh_executor.instances import Instances
 from gatemesh_executor.jobs import Job, Tools, observe
-from gatemesh_executor.metrics import COMMANDS_ENDED, COMMANDS_REFUSED, STEP_SECONDS
+from gatemesh_executor.metrics import (
+    COMMAND_SECONDS,
+    COMMANDS_ENDED,
+    COMMANDS_REFUSED,
+    STEP_SECONDS,
+    UNDER_WAY,
+)
 from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
 from gatemesh_executor.refuse import NOTHING_OBEYED, Obeyed, Refusal, refusal
 from gatemesh_executor.repair import CacheInUseError, LifeGoneError
@@ -144,13 +151,30 @@ def refusal_message(
     return report.model_copy(update={"message_id": new_message_id()})
 
 
+def facts_of(command: AnyCommand) -> Attributes:
+    """Return what to look a command up by in a trace."""
+    return {
+        "gatemesh.instance_id": command.instance_id,
+        "gatemesh.pool": command.pool,
+        "gatemesh.command_id": command.message_id,
+        "gatemesh.incident_id": command.incident_id or "",
+        "gatemesh.fence": command.fence,
+    }
+
+
 class StepJournal:
     """Publishes steps beside the work: a broker that is away does not hold up a kill."""
 
-    def __init__(self, command: AnyCommand, sender: Sender, clock: Clock) -> None:
+    def __init__(
+        self, command: AnyCommand, sender: Sender, clock: Clock, spans: Spans = NO_SPANS
+    ) -> None:
         self._command = command
         self._sender = sender
         self._clock = clock
+        self._spans = spans
+        self._span = spans.begin(
+            f"command {command.action}", command.traceparent, facts_of(command)
+        )
         self._sending: list[asyncio.Task[None]] = []
 
     def note(self, step: StepName, duration_s: float) -> None:
@@ -165,10 +189,22 @@ class StepJournal:
             },
         )
         STEP_SECONDS.labels(step=step).observe(duration_s)
+        ended, parent = self._clock(), self._span.traceparent
+        self._spans.past(
+            f"step {step}",
+            parent,
+            ended - timedelta(seconds=duration_s),
+            ended,
+            facts_of(self._command),
+        )
         message = step_message(self._command, step, duration_s, self._clock)
         self._sending.append(
             asyncio.create_task(retry_passing_faults(lambda: self._sender.publish(message)))
         )
+
+    def end(self, outcome: ReportOutcome, reason: str) -> None:
+        """Say how the command ended."""
+        self._span.end(outcome=outcome.value, reason=reason)
 
     async def settle(self) -> None:
         """Return when every step is published; one that the broker refuses for good is logged."""
@@ -182,8 +218,16 @@ class StepJournal:
 class Executor:
     """Obeys commands. Every one of them ends with a report, which the caller may acknowledge."""
 
-    def __init__(self, instances: Instances, tools: Tools, sender: Sender, clock: Clock) -> None:
+    def __init__(
+        self,
+        instances: Instances,
+        tools: Tools,
+        sender: Sender,
+        clock: Clock,
+        spans: Spans = NO_SPANS,
+    ) -> None:
         self._instances = instances
+        self._spans = spans
         self._tools = tools
         self._sender = sender
         self._clock = clock
@@ -223,7 +267,8 @@ class Executor:
         if task is not None:
             self._at_work.add(task)
         try:
-            yield
+            with UNDER_WAY.track_inprogress():
+                yield
         finally:
             self._at_work.discard(task)
 
@@ -243,7 +288,7 @@ class Executor:
 
     async def _carry_out(self, command: AnyCommand) -> CommandReport:
         job = Job(command, self._instances[command.instance_id])
-        journal = StepJournal(command, self._sender, self._clock)
+        journal = StepJournal(command, self._sender, self._clock, self._spans)
         begun = self._tools.pace.now()
         outcome = ReportOutcome.SUCCEEDED
         try:
@@ -252,8 +297,10 @@ class Executor:
             outcome, reason = ReportOutcome.FAILED, failure_reason(error)
         else:
             reason = "; ".join(job.notes)[:500]
+        journal.end(outcome, reason)
         await journal.settle()
-        seen_at = self._clock()
+        seen_at, took_s = self._clock(), self._tools.pace.now() - begun
+        COMMAND_SECONDS.labels(action=command.action, outcome=outcome).observe(took_s)
         return report_message(
             command,
             seen_at,
@@ -262,7 +309,7 @@ class Executor:
             life_id=await self._present_life(job),
             killed=job.killed,
             core_dump=job.core_dump,
-            duration_s=self._tools.pace.now() - begun,
+            duration_s=took_s,
         )
 
     async def _present_life(self, job: Job) -> str | None:

@@ -29,6 +29,8 @@ from gatemesh_common.running import (
     with_broker,
 )
 from gatemesh_common.settings import load_settings
+from gatemesh_common.spans import NO_SPANS, Spans
+from gatemesh_common.tracing import traced
 from gatemesh_health_manager import migrate
 from gatemesh_health_manager.policy import Policy, load_policy
 from gatemesh_health_manager.policy_file import PolicyFile
@@ -74,13 +76,18 @@ async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -
         await stop.wait()
         readiness.set("consumers", met=False)
 
-    await first_to_end(run(settings, policy, folder, readiness), stop_in_order())
+    with traced(APP_ID, settings) as spans:
+        await first_to_end(run(settings, policy, folder, readiness, spans), stop_in_order())
     log.info("health_manager_stopped", extra={"asked": stop.is_set()})
     return 0 if stop.is_set() else EXIT_PART_LOST
 
 
 async def run(
-    settings: HealthManagerSettings, policy: Policy, folder: Path, readiness: Readiness
+    settings: HealthManagerSettings,
+    policy: Policy,
+    folder: Path,
+    readiness: Readiness,
+    spans: Spans = NO_SPANS,
 ) -> None:
     """Build everything and run it; returns when a consumer is lost."""
     sign = command_signer(load_signing_key(settings))
@@ -92,7 +99,7 @@ async def run(
         ):
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
-            store = Store(engine, policy, utc_now, announced=relay.wake, sign=sign)
+            store = Store(engine, policy, utc_now, relay.wake, sign, spans=spans)
             stores = Stores(
                 store, BaselineStore(engine, policy, utc_now), DayStore(engine, utc_now)
             )

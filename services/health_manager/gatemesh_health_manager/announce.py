@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from gatemesh_common.messages import IncidentChanged, Message, StateChanged
+from gatemesh_common.messages import FleetBrakeChanged, IncidentChanged, Message, StateChanged
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.routing import routing_table
@@ -24,11 +24,33 @@ def announcements(
         messages += [(order.command, order.available_at) for order in decision.commands]
         messages += [(event, now) for event in state_events(decision, now)]
         messages += [(event, now) for event in incident_events(decision, policy_version, now)]
+    messages += [(event, now) for event in brake_events(fleet, now)]
     return messages
+
+
+def brake_events(fleet: Fleet, now: datetime) -> list[FleetBrakeChanged]:
+    """Return one event per pool whose fleet brake fell or was reset."""
+    events = []
+    for name, pool in fleet.pools.items():
+        known = fleet.loaded.get(name)
+        if pool.braked_at == (known.braked_at if known else None):
+            continue
+        fell = pool.braked_at is not None
+        events.append(
+            FleetBrakeChanged(
+                timestamp=now,
+                pool=name,
+                status="fell" if fell else "reset",
+                reason=pool.brake_reason if fell else pool.brake_reset,
+                suspect_version=pool.suspect_version,
+            )
+        )
+    return events
 
 
 def state_events(decision: Decision, now: datetime) -> list[StateChanged]:
     """Return one event per transition."""
+    traces = {one.incident_id: one.traceparent for one in decision.incidents}
     return [
         StateChanged(
             timestamp=now,
@@ -40,6 +62,7 @@ def state_events(decision: Decision, now: datetime) -> list[StateChanged]:
             trigger=step.trigger,
             incident_id=step.incident_id,
             score=round(step.score, 1),
+            traceparent=traces.get(step.incident_id or ""),
         )
         for step in decision.transitions
     ]
@@ -62,6 +85,7 @@ def incident_events(
             policy_version=policy_version,
             would=incident.would,
             playbook=incident.playbook,
+            traceparent=incident.traceparent,
         )
         for incident in decision.incidents
     ]

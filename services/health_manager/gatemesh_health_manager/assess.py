@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from gatemesh_common.messages import CommandReport, InstanceObserved, Verdict
+from gatemesh_common.trace import usable
 from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.facts import Facts
@@ -28,7 +29,8 @@ def assess(
     now: datetime,
 ) -> Decision:
     """Return everything that one event changes about one instance."""
-    case = Case(record, pool, policy, now, event.message_id)
+    trace = None if isinstance(event, Tick) else usable(event.traceparent)
+    case = Case(record, pool, policy, now, event.message_id, traceparent=trace)
     settle(case)
     match event:
         case Verdict():

@@ -14,6 +14,7 @@ from gatemesh_common.messages import (
     ReportOutcome,
     derived_id,
 )
+from gatemesh_common.trace import derived
 from gatemesh_health_manager.fleet_brake import why_braked
 from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, order_for
 from gatemesh_health_manager.playbooks import RESTART, Plan
@@ -49,6 +50,8 @@ class Case:
         policy: PoolPolicy,
         now: datetime,
         cause: str,
+        *,
+        traceparent: str | None = None,
     ) -> None:
         self.before = record
         self.record = record
@@ -57,6 +60,8 @@ class Case:
         self.now = now
         self.cause = cause
         """Id of the event; ids made here derive from it, so that a repetition repeats them."""
+        self.traceparent = traceparent
+        """The W3C trace of the event; it decides nothing and goes along with what is decided."""
         self.refusal: str | None = None
         self._brake: str | None = None
         self._transitions: list[Transition] = []
@@ -162,6 +167,7 @@ class Case:
                 steps=plan.steps,
                 own_name=own_name,
                 core_dump=old.core_dump if old else "",
+                traceparent=(old or self).traceparent or derived("incident", incident_id),
             )
         )
 
@@ -355,7 +361,9 @@ class Case:
     def _issue(self, action: Action, *, routing_changed: bool) -> None:
         self.change(fence=self.record.fence + 1)
         version = self.pool.routing_version + int(routing_changed)
-        order = order_for(action, self.record, self.policy, version, self.now)
+        incident = self.record.incident or self.before.incident
+        trace = incident.traceparent if incident else self.traceparent
+        order = order_for(action, self.record, self.policy, version, self.now, traceparent=trace)
         self._orders.append(order)
         flight = Flight(order.command.message_id, action, order.due_at)
         self.change(wanted=None, wanted_from=None, flight=flight)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
 from gatemesh_common.messages import Verdict
+from gatemesh_common.metrics import DEAD_LETTERED
 from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_health_manager.batcher import describe
 from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
@@ -57,6 +58,7 @@ class Intake:
         self._prefetch = prefetch
         self._news = asyncio.Event()
         self._leaving = False
+        DEAD_LETTERED.labels(queue=queue)
 
     def leave(self) -> None:
         """Have `run` return once what has been delivered is committed."""

@@ -70,7 +70,13 @@ def command_for(
 
 
 def order_for(
-    action: Action, record: InstanceRecord, policy: PoolPolicy, routing_version: int, now: datetime
+    action: Action,
+    record: InstanceRecord,
+    policy: PoolPolicy,
+    routing_version: int,
+    now: datetime,
+    *,
+    traceparent: str | None = None,
 ) -> CommandOrder:
     """Return the order of an action about an instance, by its present fence."""
     available_at = max(now, record.wanted_from or now)
@@ -82,6 +88,7 @@ def order_for(
             "command", record.instance_id, incident_id or "", str(record.fence), action
         ),
         "timestamp": now,
+        "traceparent": traceparent,
         "instance_id": record.instance_id,
         "pool": record.pool,
         "incarnation": record.incarnation,

@@ -66,6 +66,9 @@ class Incident:
     core_dump: str = ""
     """Where the core dump of the life lies, if one was taken."""
 
+    traceparent: str | None = None
+    """The W3C trace that it belongs to: that of the request whose verdict opened it, if one did."""
+
     steps: Steps = ()
     """Of the playbook, as they were when it was opened; none where none were stored."""
 

@@ -1,7 +1,7 @@
 """Decides once more about kept inputs, by the same functions; the rules of then give the same."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gatemesh_common.messages import CommandReport, InstanceObserved, Verdict
@@ -18,7 +18,7 @@ from gatemesh_health_manager.inputs import (
     tick_one,
 )
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.record import Decision, InstanceRecord
 from gatemesh_health_manager.remembered import Failures
 
 Received = tuple[datetime, Verdict]
@@ -93,10 +93,18 @@ class Replay:
         if self._began:
             for name, record in kept.records.items():
                 before = self.fleet.records.get(name)
-                if before is None or is_decided(before, record):
+                if before is None or is_decided(untraced(before), untraced(record)):
                     self.changed_outside.add(name)
         self._began = True
         self.fleet = kept
+
+
+def untraced(record: InstanceRecord) -> InstanceRecord:
+    """Return a record without the trace of its incident: history from before it has none."""
+    incident = record.incident
+    if incident is None:
+        return record
+    return replace(record, incident=replace(incident, traceparent=None))
 
 
 def judge(

@@ -5,9 +5,9 @@ from pathlib import Path
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from gatemesh_common.broker import MOST_SHARDS
 from gatemesh_common.secured import secured_database
 from gatemesh_common.settings import ServiceSettings
+from gatemesh_common.topology import MOST_SHARDS
 
 
 class HealthManagerSettings(ServiceSettings):

@@ -26,6 +26,7 @@ from gatemesh_common.messages import (
     Verdict,
 )
 from gatemesh_common.outbox import Sign, enqueue, unsigned
+from gatemesh_common.spans import NO_SPANS, Spans
 from gatemesh_health_manager import store_fleet, store_traffic, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.asked import Asked
@@ -76,6 +77,7 @@ from gatemesh_health_manager.telling import (
     tell_policy,
     tell_verdicts,
 )
+from gatemesh_health_manager.tracing import tell_spans
 from gatemesh_health_manager.trial import try_out
 
 log = logging.getLogger(__name__)
@@ -113,8 +115,11 @@ class Store:
         clock: Clock,
         announced: Callable[[], None] = lambda: None,
         sign: Sign = unsigned,
+        *,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self._engine = engine
+        self._spans = spans
         self._sign = sign
         self._policy = policy
         self._clock = clock
@@ -148,7 +153,7 @@ class Store:
             fresh = await work.unseen(queue, verdicts)
             await work.load({verdict.instance_id: verdict.pool for verdict in fresh})
             await work.judge(fresh)
-        tell_verdicts(fresh)
+        tell_verdicts(fresh, self._clock())
 
     async def apply_records(self, queue: str, messages: Sequence[Message]) -> None:
         """Write down messages that nothing is decided about."""
@@ -232,6 +237,7 @@ class Store:
         if work.announced:
             self._announced()
         tell_decisions(work.weighty)
+        tell_spans(self._spans, work.weighty, work.now, self._clock())
         tell_brakes(work.fleet)
 
 

@@ -203,6 +203,7 @@ def verdict_of(row: RowMapping) -> Verdict:
         "incarnation",
         "request_id",
         "tenant",
+        "traceparent",
     )
     kinds = ("check_level", "outcome", "reason", "hard", "attribution", "details")
     fields = {name: row[name] for name in (*names, *kinds)}

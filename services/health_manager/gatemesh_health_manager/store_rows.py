@@ -17,6 +17,7 @@ from gatemesh_common.messages import (
     TelemetryWindow,
     Verdict,
 )
+from gatemesh_common.trace import usable
 from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.facts import evidence_time, prompt_key
 from gatemesh_health_manager.record import (
@@ -152,6 +153,7 @@ def incident_row(incident: Incident, record: InstanceRecord, policy_version: str
         "reason": storable(incident.reason),
         "would": storable(incident.would),
         "core_dump": storable(incident.core_dump),
+        "traceparent": incident.traceparent,
         "policy_version": policy_version,
         "opened_at": incident.opened_at,
         "ended_at": incident.ended_at,
@@ -179,6 +181,7 @@ def read_incident(row: RowMapping) -> Incident:
         steps=tuple(row["steps"]),
         would=row["would"],
         core_dump=row["core_dump"],
+        traceparent=row["traceparent"],
         ended_at=row["ended_at"],
     )
 
@@ -257,6 +260,7 @@ VERDICT_NAMES = (
     "timestamp",
     "counted_at",
     "received_at",
+    "traceparent",
 )
 
 
@@ -301,6 +305,7 @@ def verdict_values(verdict: Verdict, record: InstanceRecord, now: datetime) -> t
         verdict.timestamp,
         evidence_time(verdict, now),
         now,
+        usable(verdict.traceparent),
     )
 
 

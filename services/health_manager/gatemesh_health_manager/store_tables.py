@@ -86,7 +86,7 @@ INCIDENTS = Table(
     METADATA,
     Column("incident_id", Text, primary_key=True),
     *_text("instance_id", "pool", "condition", "status", "playbook", "cause", "reason"),
-    *_text("policy_version", "would", "core_dump"),
+    *_text("policy_version", "would", "core_dump", "traceparent"),
     *_moment("opened_at", "ended_at"),
     Column("incarnation", Integer),
     Column("steps", ARRAY(Text)),

@@ -2,49 +2,37 @@
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Iterable
-
-from prometheus_client import Counter, Gauge
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from gatemesh_common.messages import InstanceState, Verdict
 from gatemesh_health_manager.fleet import Fleet
-from gatemesh_health_manager.record import Decision
+from gatemesh_health_manager.metrics import (
+    BRAKED,
+    COMMAND_OUTCOMES,
+    COMMANDS,
+    INCIDENTS,
+    INCIDENTS_OPEN,
+    INSTANCES,
+    LEADS,
+    OBSERVED,
+    OBSERVED_INCIDENTS,
+    PAUSED,
+    POLICY,
+    POLICY_INVALID,
+    ROTATION_SHARE,
+    TICK_SECONDS,
+    TRANSITIONS,
+    VERDICT_DELAY_SECONDS,
+    VERDICTS,
+)
+from gatemesh_health_manager.record import Decision, IncidentStatus
 from gatemesh_health_manager.roles import Operators
 
 log = logging.getLogger(__name__)
 
-VERDICTS = Counter(
-    "gatemesh_verdicts_total", "Verdicts stored, by gate and outcome.", ["check_level", "outcome"]
-)
-TRANSITIONS = Counter(
-    "gatemesh_transitions_total", "Steps in the state table, by trigger.", ["pool", "trigger"]
-)
-INCIDENTS = Counter(
-    "gatemesh_incidents_total",
-    "Incidents that opened, changed or ended, by condition and status.",
-    ["pool", "condition", "status"],
-)
-COMMANDS = Counter("gatemesh_commands_total", "Commands ordered, by action.", ["pool", "action"])
-INSTANCES = Gauge(
-    "gatemesh_instances", "Instances by state, as the ticking manager sees them.", ["pool", "state"]
-)
-BRAKED = Gauge(
-    "gatemesh_fleet_brake", "1 while it is on, as the ticking manager sees it.", ["pool"]
-)
-OBSERVED = Gauge(
-    "gatemesh_observe_mode",
-    "1 while its incidents are only told, as the ticking manager sees it.",
-    ["pool"],
-)
-OBSERVED_INCIDENTS = Counter(
-    "gatemesh_observed_incidents_total",
-    "Incidents that ended without anything having been done, by condition; observe mode.",
-    ["pool", "condition"],
-)
-POLICY = Gauge("gatemesh_policy_info", "1 for the version of the rules in force.", ["version"])
-POLICY_INVALID = Gauge(
-    "gatemesh_policy_invalid", "1 while the policy file cannot be used and older rules stay."
-)
+UNENDED: tuple[IncidentStatus, ...] = ("open", "held")
+"""How an incident can stand that goes on."""
 
 
 def tell_policy(version: str) -> None:
@@ -71,8 +59,10 @@ def tell_policy_fault(fault: str | None) -> None:
         log.error("policy_invalid", extra={"error": fault})
 
 
-def tell_verdicts(verdicts: Iterable[Verdict]) -> None:
-    """Count stored verdicts."""
+def tell_verdicts(verdicts: Sequence[Verdict], now: datetime) -> None:
+    """Count stored verdicts, and how long they were under way."""
+    for verdict in verdicts:
+        VERDICT_DELAY_SECONDS.observe(max((now - verdict.timestamp).total_seconds(), 0.0))
     tally = Tally((verdict.check_level.value, verdict.outcome.value) for verdict in verdicts)
     for labels, count in tally.items():
         VERDICTS.labels(*labels).inc(count)
@@ -84,23 +74,37 @@ def tell_decisions(decisions: Iterable[Decision]) -> None:
         _tell_transitions(decision)
         _tell_incidents(decision)
         _tell_commands(decision)
+        for end in decision.ends:
+            COMMAND_OUTCOMES.labels(decision.record.pool, end.outcome).inc()
 
 
 def tell_fleet(fleet: Fleet) -> None:
     """Set how many instances of each pool are in which state, and which pools are braked."""
+    LEADS.set(1)
     for pool, known in fleet.pools.items():
         BRAKED.labels(pool).set(known.braked_at is not None)
+        PAUSED.labels(pool).set(known.paused)
         OBSERVED.labels(pool).set(fleet.policy.for_pool(pool).mode == "observe")
-        states = Tally(record.state for record in fleet.members(pool))
+        members, facts = fleet.members(pool), fleet.facts_of(pool)
+        ROTATION_SHARE.labels(pool).set(facts.serving / facts.total if facts.total else 0.0)
+        states = Tally(record.state for record in members)
         for state in InstanceState:
             INSTANCES.labels(pool, state.value).set(states[state])
+        statuses = Tally(record.incident.status for record in members if record.incident)
+        for status in UNENDED:
+            INCIDENTS_OPEN.labels(pool, status).set(statuses[status])
 
 
 def tell_no_fleet() -> None:
     """Show no fleet: another manager ticks, and what was seen here before is no longer so."""
-    INSTANCES.clear()
-    BRAKED.clear()
-    OBSERVED.clear()
+    LEADS.set(0)
+    for shown in (INSTANCES, BRAKED, OBSERVED, PAUSED, ROTATION_SHARE, INCIDENTS_OPEN):
+        shown.clear()
+
+
+def tell_tick(seconds: float) -> None:
+    """Note how long one look at every deadline took."""
+    TICK_SECONDS.observe(seconds)
 
 
 def tell_brakes(fleet: Fleet) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from types import TracebackType
@@ -19,7 +20,7 @@ from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.store_days import DayStore
-from gatemesh_health_manager.telling import tell_no_fleet
+from gatemesh_health_manager.telling import tell_no_fleet, tell_tick
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,9 @@ class Ticker:
     async def tick(self) -> None:
         """Look at every deadline once."""
         if await self._leadership.held():
+            begun_s = time.perf_counter()
             await self._store.tick()
+            tell_tick(time.perf_counter() - begun_s)
         else:
             tell_no_fleet()
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gatemesh_mesh import models_env, suite
+from gatemesh_mesh.asyncapi import write as write_asyncapi
 from gatemesh_mesh.drills import FAULTS
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.foreground import (
@@ -129,6 +130,12 @@ def status() -> None:
     for name in ("agent_url", "management_url"):
         if facts.get(name):
             console.print(f"{name.removesuffix('_url')}: {facts[name]}", highlight=False)
+
+
+@application.command()
+def asyncapi() -> None:
+    """Write docs/asyncapi.yaml anew from the message classes."""
+    Console().print(f"written: {write_asyncapi(REPOSITORY)}", markup=False, soft_wrap=True)
 
 
 @application.command("test", context_settings=PASS_ON)

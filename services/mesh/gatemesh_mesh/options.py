@@ -11,6 +11,23 @@ from gatemesh_mesh.reach import BROKER_SETTING, DATABASE_SETTING
 
 BROKER_CA_SETTING = "GATEMESH_AMQP_CA_FILE"
 DATABASE_CA_SETTING = "GATEMESH_DATABASE_CA_FILE"
+NOTIFIER_URLS = "GATEMESH_NOTIFIER_URLS"
+NOTIFIER_PATHS = ("GATEMESH_NOTIFIER_TARGETS_FILE", "GATEMESH_NOTIFIER_TEMPLATES_DIR")
+
+
+def notifier_settings(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """Return what the notifier must be told beside what it inherits; None without a target.
+
+    Addresses hold secrets: they are inherited and stand in no file of the stack.
+    """
+    if not environment.get(NOTIFIER_URLS) and not environment.get(NOTIFIER_PATHS[0]):
+        return None
+    # The service runs in another folder.
+    return {
+        name: str(Path(environment[name]).resolve())
+        for name in NOTIFIER_PATHS
+        if environment.get(name)
+    }
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,8 @@ class StackOptions:
     """None: a private one is run."""
     policy_file: Path | None = None
     """None: the repository's."""
+    notifier: Mapping[str, str] | None = None
+    """What to tell the notifier; None where nobody is to be told."""
 
     @classmethod
     def from_environment(
@@ -42,6 +61,7 @@ class StackOptions:
             database_url=existing(
                 environment, DATABASE_SETTING, DATABASE_CA_SETTING, secured_database
             ),
+            notifier=notifier_settings(environment),
         )
 
 

@@ -18,8 +18,12 @@ ENGINE_SHUTDOWN_S = 50
 SERVICES = ("health_manager", "executor", "agent", "shadow")
 """In the order in which they are started."""
 
+NOTIFIER = "notifier"
+"""Comes last, and only where somebody is to be told."""
+
 SERVICE_PORTS = (
     *("agent", "agent_admin", "health_manager_admin", "executor_admin", "shadow_admin"),
+    "notifier_admin",
 )
 
 
@@ -65,6 +69,13 @@ class StackPlan:
     supervisor_password: str
     fingerprint_key: str
     policy_file: Path | None
+    notifier: Mapping[str, str] | None = None
+    """The notifier's own settings; None where nobody is to be told."""
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Our services, in the order in which they are started."""
+        return SERVICES if self.notifier is None else (*SERVICES, NOTIFIER)
 
     @property
     def agent_url(self) -> str:
@@ -125,7 +136,7 @@ def engine_program(
 def service_programs(plan: StackPlan) -> list[ProgramSpec]:
     """Return our services as programs, in the order in which they are started."""
     environments = service_environment(plan)
-    python = dict.fromkeys(SERVICES, sys.executable)
+    python = dict.fromkeys(plan.services, sys.executable)
     if models_env.is_installed(plan.folder):
         python["shadow"] = str(models_env.layout_of(plan.folder).python)
         environments["shadow"] |= models_env.environment_of()
@@ -138,7 +149,7 @@ def service_programs(plan: StackPlan) -> list[ProgramSpec]:
             cwd=plan.folder.root,
             restarts=True,
         )
-        for service in SERVICES
+        for service in plan.services
     ]
 
 
@@ -183,6 +194,8 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "agent": agent,
         "shadow": shadow_environment(plan),
     }
+    if plan.notifier is not None:
+        own[NOTIFIER] = notifier_environment(plan, plan.notifier)
     return {
         service: {"GATEMESH_AMQP_URL": plan.addresses.broker_of(service), **settings}
         for service, settings in own.items()
@@ -205,6 +218,15 @@ def shadow_environment(plan: StackPlan) -> dict[str, str]:
         "GATEMESH_SHADOW_OWN_LOGPROBS": "processed",
     }
     return settings | sparingly
+
+
+def notifier_environment(plan: StackPlan, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the notifier's own settings."""
+    return {
+        "GATEMESH_NOTIFIER_ADMIN_PORT": str(plan.ports["notifier_admin"]),
+        "GATEMESH_NOTIFIER_STATE_DIR": str(plan.folder.root / "notifier"),
+        **settings,
+    }
 
 
 def figures_target(engines: Sequence[Engine]) -> str | None:

@@ -9,7 +9,7 @@ import psycopg
 from aio_pika.exceptions import AMQPError, ProbableAuthenticationError
 from aiormq.exceptions import InvalidFrameError
 
-from gatemesh_common.broker import declare_topology
+from gatemesh_common.declaring import declare_topology
 from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.postgres import plain_url
 

@@ -17,7 +17,6 @@ from gatemesh_mesh.nodes import Nodes, await_program
 from gatemesh_mesh.options import StackOptions
 from gatemesh_mesh.plan import (
     SERVICE_PORTS,
-    SERVICES,
     Addresses,
     Engine,
     StackPlan,
@@ -117,6 +116,7 @@ class Stack:
             supervisor_password=self.supervision.password,
             fingerprint_key=self.folder.secrets()["fingerprint"],
             policy_file=policy if policy.exists() else None,
+            notifier=self._options.notifier,
         )
 
     def _prepare_meeting_places(self, plan: StackPlan) -> None:
@@ -141,11 +141,12 @@ class Stack:
     def _start_services(self, plan: StackPlan) -> None:
         write_private(plan.instances_file, render_instances(plan.engines))
         prepare_keys(self.folder)
-        with self._progress.step("Starting health manager, executor, agent and shadow"):
+        also = "" if plan.notifier is None else ", and the notifier"
+        with self._progress.step(f"Starting health manager, executor, agent and shadow{also}"):
             self.supervision.add(service_programs(plan))
-            for service in SERVICES:
+            for service in plan.services:
                 self.supervision.start_program(service)
-            for service in SERVICES:
+            for service in plan.services:
                 self._await(service, plan.readiness_url(service))
 
     def _await(self, name: str, url: str, deadline_s: float = SERVICE_DEADLINE_S) -> None:

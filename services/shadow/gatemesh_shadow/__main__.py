@@ -15,7 +15,7 @@ from gatemesh_common.clock import utc_now
 from gatemesh_common.consuming import consumer_broker, watch_consumers
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.log import configure_logging
-from gatemesh_common.messages import RoutingTable
+from gatemesh_common.messages import Message, RoutingTable
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.running import (
     EXIT_PART_LOST,
@@ -26,13 +26,15 @@ from gatemesh_common.running import (
     with_broker,
 )
 from gatemesh_common.settings import load_settings
+from gatemesh_common.spans import NO_SPANS, Spans, told
+from gatemesh_common.tracing import traced
 from gatemesh_shadow.answering import SecondAnswers
 from gatemesh_shadow.asking import Replicas
 from gatemesh_shadow.budget import Allowance, Budget
 from gatemesh_shadow.calibration import Calibration
 from gatemesh_shadow.corroborating import Corroboration
 from gatemesh_shadow.fleet import Fleet
-from gatemesh_shadow.judging import SampleJudge
+from gatemesh_shadow.judging import Publish, SampleJudge
 from gatemesh_shadow.limits_store import LimitsStore
 from gatemesh_shadow.models import Models, open_models
 from gatemesh_shadow.pair import PairLimits
@@ -72,7 +74,7 @@ def build_judge(
     replicas: Replicas,
     models: Models,
     store: LimitsStore,
-    publisher: Publisher,
+    publish: Publish,
 ) -> SampleJudge:
     """Return a judge with every measure that is switched on and possible."""
     limits = PairLimits(
@@ -90,7 +92,7 @@ def build_judge(
         answering=SecondAnswers(replicas, models.embedder, limits),
         verifying=models.verifying,
         store=store,
-        publish=publisher.publish,
+        publish=publish,
         clock=utc_now,
         rng=random.SystemRandom(),
         second_answer_share=settings.second_answer_share,
@@ -109,14 +111,17 @@ async def serve(settings: ShadowSettings) -> int:
         readiness.set("consumers", met=False)
 
     try:
-        await first_to_end(run(settings, store, readiness), stop_in_order())
+        with traced(APP_ID, settings) as spans:
+            await first_to_end(run(settings, store, readiness, spans), stop_in_order())
     finally:
         store.save()
     log.info("shadow_stopped", extra={"asked": stop.is_set()})
     return 0 if stop.is_set() else EXIT_PART_LOST
 
 
-async def run(settings: ShadowSettings, store: LimitsStore, readiness: Readiness) -> None:
+async def run(
+    settings: ShadowSettings, store: LimitsStore, readiness: Readiness, spans: Spans = NO_SPANS
+) -> None:
     """Build everything and run it; returns when the consumer of samples is lost."""
     async with (
         Publisher(settings.amqp_url, APP_ID, settings.publish_deadline_s) as publisher,
@@ -125,7 +130,11 @@ async def run(settings: ShadowSettings, store: LimitsStore, readiness: Readiness
         fleet = Fleet()
         models = open_models(settings)
         replicas = build_replicas(settings, fleet, client)
-        judge = build_judge(settings, replicas, models, store, publisher)
+
+        async def publish(message: Message) -> None:
+            await publisher.publish(told(spans, message))
+
+        judge = build_judge(settings, replicas, models, store, publish)
         calibration = Calibration(
             replicas, store, models.embedder, utc_now, settings.calibrate_every_s
         )

@@ -53,12 +53,12 @@ async def test_it_prints_incidents(vhost_url: str) -> None:
         await process.wait()
 
 
-async def until_read(publisher: Publisher) -> None:
+async def until_read(publisher: Publisher, name: str = "example.incidents") -> None:
     """Wait until the example reads its queue."""
     while True:
         try:
             channel = await publisher.channel()
-            queue = await channel.declare_queue("example.incidents", passive=True)
+            queue = await channel.declare_queue(name, passive=True)
         except ChannelNotFoundEntity:
             await asyncio.sleep(0.05)
             continue

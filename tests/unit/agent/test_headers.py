@@ -3,7 +3,7 @@
 import pytest
 from multidict import CIMultiDict
 
-from gatemesh_agent.headers import passing, usable_request_id, usable_traceparent
+from gatemesh_agent.headers import passing, usable_request_id
 
 
 def test_end_to_end_headers_pass_in_order_and_number() -> None:
@@ -48,15 +48,6 @@ def test_more_can_be_left_out() -> None:
 def test_request_ids(value: str | None, usable: bool) -> None:  # noqa: FBT001
     """What cannot be a name elsewhere is replaced in our records."""
     assert usable_request_id(value) == (value if usable else None)
-
-
-def test_trace_contexts() -> None:
-    """Only what fits a message travels with it."""
-    good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    assert usable_traceparent(good) == good
-    assert usable_traceparent("x" * 201) is None
-    assert usable_traceparent("") is None
-    assert usable_traceparent(None) is None
 
 
 def test_one_spelling_of_a_repeated_name() -> None:

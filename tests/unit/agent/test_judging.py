@@ -147,6 +147,18 @@ def judge(log: Log) -> AnswerJudge:
     return AnswerJudge(FakeChain, log, lambda: NOON)
 
 
+def test_the_time_of_the_gates_is_told_once() -> None:
+    """At the end, all events together."""
+    told: list[float] = []
+    judge = AnswerJudge(FakeChain, Log(), lambda: NOON)
+    judge.spent = told.append
+    with judge:
+        judge.take_event({"choices": []})
+        assert told == []
+    assert len(told) == 1
+    assert told[0] > 0
+
+
 def test_a_clean_answer_passes_each_gate_once(judge: AnswerJudge, log: Log) -> None:
     """And its tokens are counted as they come."""
     with judge:

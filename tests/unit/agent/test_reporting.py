@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.spans import TRACE, Recorder
 
 from gatemesh_agent.errors import InstanceFailedError
 from gatemesh_agent.gates.judgement import Judgement, passed
@@ -21,7 +22,7 @@ from gatemesh_common.messages import (
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ORIGIN = Origin("R1", "00-trace", "tenant", "print", Decoding.GREEDY)
+ORIGIN = Origin("R1", TRACE, "tenant", "print", Decoding.GREEDY)
 LIFE = Life("engine-0", 3, "m-1", numbered=True)
 FAILED = Judgement(CheckLevel.L1, Outcome.FAILED, Reason.EMPTY, score=0.0, threshold=1.0)
 
@@ -59,9 +60,35 @@ def test_a_failure_is_published_with_all_that_is_known(
     assert isinstance(verdict, Verdict)
     assert verdict.key() == "verdict.v1.l1.p.engine-0"
     assert (verdict.incarnation, verdict.model_version, verdict.choice) == (3, "m-1", 2)
-    assert (verdict.request_id, verdict.traceparent) == ("R1", "00-trace")
+    assert (verdict.request_id, verdict.traceparent) == ("R1", TRACE)
     assert (verdict.tenant, verdict.prompt_fingerprint) == ("tenant", "print")
     assert verdict.details == {"agent_id": "agent-0", "tokens": 5}
+
+
+def test_what_is_told_of_one_request_belongs_together(
+    reporter: Reporter, published: list[Message]
+) -> None:
+    """A client that sends no trace context has one made of the request's id, when it is needed."""
+    origin = Origin("R1")
+    reporter.publish(reporter.verdict(FAILED, 0, origin, LIFE, {}))
+    reporter.reject_all(origin)
+    [verdict, rejected] = published
+    assert verdict.traceparent == rejected.traceparent == origin.trace
+    assert Origin("R2").trace != origin.trace
+
+
+def test_a_verdict_has_a_span_when_traces_are_on(
+    published: list[Message], telemetry: Telemetry
+) -> None:
+    """What follows from it goes under that."""
+    recorder = Recorder()
+    spans = recorder.spans("agent")
+    reporter = Reporter("agent-0", "p", telemetry, published.append, lambda: NOON, spans=spans)
+    conclude(reporter)
+    [verdict] = published
+    span = recorder.named("verdict L1 failed")
+    assert verdict.traceparent == f"00-{span.trace_id}-{span.span_id}-01"
+    assert span.parent_id == TRACE[36:52]
 
 
 def test_a_pass_is_only_counted(

@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from prometheus_client import REGISTRY
 
 from gatemesh_agent.sending import REFUSED_DELAY_S, Sender
 from gatemesh_agent.spool import Spool
@@ -134,3 +135,16 @@ async def test_what_the_disk_refuses_is_sent_all_the_same(bench: Bench) -> None:
     await bench.sender.send_once()
     await bench.sender.send_once()
     assert bench.publisher.sent == ["first", "second"]
+
+
+async def test_the_age_of_what_waits_is_shown(bench: Bench) -> None:
+    """Depth alone does not say that the broker is away."""
+    bench.now = NOON.timestamp() + 30
+    bench.publisher.away = True
+    bench.sender.put(verdict("v"))
+    await bench.sender.send_once()
+    assert REGISTRY.get_sample_value("gatemesh_agent_spool_age_seconds") == 30
+    bench.publisher.away = False
+    await bench.sender.send_once()
+    await bench.sender.send_once()
+    assert REGISTRY.get_sample_value("gatemesh_agent_spool_age_seconds") == 0

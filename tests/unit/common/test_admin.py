@@ -1,6 +1,6 @@
 """The admin pages: alive, ready or what is missing, metrics."""
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 from gatemesh_common.admin import Readiness, admin_pages
 
@@ -16,6 +16,9 @@ def test_readiness_names_what_is_missing() -> None:
     assert pages["/readyz"]()[0] == "200 OK"
     readiness.set("broker", met=False)
     assert readiness.missing() == ("broker",)
+    value = REGISTRY.get_sample_value
+    assert value("gatemesh_need_missing", {"need": "broker"}) == 1
+    assert value("gatemesh_need_missing", {"need": "database"}) == 0
 
 
 def test_metrics_come_from_the_registry() -> None:

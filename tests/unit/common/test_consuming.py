@@ -1,22 +1,24 @@
-"""Reasons for dead letters, and retrying what passes."""
+"""Reasons for dead letters, and lost consumers."""
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from prometheus_client import REGISTRY
 from pydantic import ValidationError
 
 from gatemesh_common.broker import VERDICTS
 from gatemesh_common.consuming import (
     has_no_consumer,
     mend_topology,
+    note_age,
     reason_of,
-    retry_passing_faults,
     watch_consumers,
 )
-from gatemesh_common.errors import DatabaseUnavailableError, GatemeshError
+from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import ActionRequest, Verdict
 from gatemesh_common.publisher import Publisher
 
@@ -64,6 +66,21 @@ def test_other_errors_are_named_by_class() -> None:
     assert reason_of(KeyError("secret")) == "KeyError"
     assert reason_of(GatemeshError("told")) == "told"
     assert len(reason_of(GatemeshError("x" * 5000))) == 1000
+
+
+@pytest.mark.parametrize(
+    ("sent", "age_s"),
+    [("2026-05-01T12:00:00+00:00", 5), ("2026-05-01T12:00:09+00:00", 0), (None, None), (7, None)],
+)
+def test_the_age_of_a_message_is_noted(sent: object, age_s: float | None) -> None:
+    """One that does not say when it was sent counts for nothing."""
+    now = datetime(2026, 5, 1, 12, 0, 5, tzinfo=UTC).timestamp()
+    names = [f"gatemesh_queue_age_seconds_{part}" for part in ("count", "sum")]
+    before = [REGISTRY.get_sample_value(name, {"queue": "q"}) or 0 for name in names]
+    note_age("q", sent, now)
+    after = [REGISTRY.get_sample_value(name, {"queue": "q"}) or 0 for name in names]
+    assert after[0] - before[0] == (age_s is not None)
+    assert after[1] - before[1] == (age_s or 0)
 
 
 class GivenUp:
@@ -129,32 +146,3 @@ async def test_who_may_not_declare_mends_nothing() -> None:
     broker.may_declare = True
     await mend_topology(cast("Publisher", broker))
     assert broker.mended
-
-
-class Flaky:
-    """Fails a few times, then works."""
-
-    def __init__(self, error: GatemeshError, times: int) -> None:
-        self.error = error
-        self.left = times
-
-    async def __call__(self) -> str:
-        """Fail or work."""
-        if self.left:
-            self.left -= 1
-            raise self.error
-        return "done"
-
-
-async def test_a_passing_fault_is_retried() -> None:
-    """Until it has passed."""
-    flaky = Flaky(DatabaseUnavailableError("away"), 3)
-    assert await retry_passing_faults(flaky, first_delay_s=0) == "done"
-
-
-async def test_another_fault_is_not() -> None:
-    """It would fail for ever."""
-    flaky = Flaky(GatemeshError("refused"), 1)
-    with pytest.raises(GatemeshError, match="refused"):
-        await retry_passing_faults(flaky, first_delay_s=0)
-    assert flaky.left == 0

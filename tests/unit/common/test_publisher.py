@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 from aio_pika import DeliveryMode
+from prometheus_client import REGISTRY
 
+from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import ActionRequest, TrialRequest, Verdict
 from gatemesh_common.publisher import Publisher, envelope, user_of, whole_connection
 
@@ -111,6 +113,16 @@ async def test_a_deadline_stays_a_deadline() -> None:
     with pytest.raises(TimeoutError):
         async with whole_connection(), asyncio.timeout(0):
             await asyncio.Event().wait()
+
+
+async def test_a_message_that_does_not_go_is_counted() -> None:
+    """By exchange and by the class of the error."""
+    labels = {"exchange": VERDICT.exchange, "error": "BrokerUnavailableError"}
+    before = REGISTRY.get_sample_value("gatemesh_publish_failures_total", labels) or 0
+    async with Publisher("amqp://guest:guest@127.0.0.1:1/", "test") as publisher:
+        with pytest.raises(BrokerUnavailableError):
+            await publisher.publish(VERDICT)
+    assert REGISTRY.get_sample_value("gatemesh_publish_failures_total", labels) == before + 1
 
 
 async def test_closing_what_was_never_open() -> None:

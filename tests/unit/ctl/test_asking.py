@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
+from gatemesh_ctl.actions import ACTIONS, EITHER_ACTIONS, POOL_ACTIONS
 from gatemesh_ctl.asking import (
-    ACTIONS,
-    EITHER_ACTIONS,
-    POOL_ACTIONS,
     build_request,
     check_action,
     check_backlog,

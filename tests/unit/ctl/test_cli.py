@@ -1,13 +1,13 @@
 """The command line without broker and database."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from gatemesh_ctl import cli
-from gatemesh_ctl.queues import QueueState
-from gatemesh_ctl.store import Row
 
 
 @pytest.fixture(autouse=True)
@@ -19,11 +19,11 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 COMMANDS = (
     *("status", "instances", "incidents", "verdicts", "timeline", "commands", "refused"),
-    *("requests", "dead-letters"),
+    *("requests", "dead-letters", "watch", "doctor"),
 )
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "request"])
+@pytest.mark.parametrize("command", [*COMMANDS, "request", "explain"])
 def test_every_command_has_help_and_json(command: str) -> None:
     """People and programs use the same ones."""
     result = CliRunner().invoke(cli.application, [command, "--help"])
@@ -31,7 +31,7 @@ def test_every_command_has_help_and_json(command: str) -> None:
     assert "--json" in result.output
 
 
-@pytest.mark.parametrize("command", COMMANDS[1:])
+@pytest.mark.parametrize("command", COMMANDS[1:-1])
 def test_unknown_addresses_are_told(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,58 +62,30 @@ def test_an_unknown_action_is_told_before_anything_is_asked(
     assert "there is no action 'explode'" in capsys.readouterr().err
 
 
-def test_pools_are_summed_up() -> None:
-    """One line each, whatever their size."""
-    health = [
-        {
-            "pool": "chat",
-            "state": "healthy",
-            "in_rotation": True,
-            "paused": False,
-            "mode": "observe",
-        },
-        {"pool": "chat", "state": "suspect", "in_rotation": True, "paused": False},
-        {"pool": "chat", "state": "draining", "in_rotation": False, "paused": False},
-        {"pool": "code", "state": "healthy", "in_rotation": True, "paused": True},
-    ]
-    unbraked = {"braked": False, "brake_reason": "", "held_incidents": 0}
-    braked = {"braked": True, "brake_reason": "3 of 4", "held_incidents": 2}
-    known = [{"pool": "chat", **unbraked}, {"pool": "code", **braked}]
-    chat, code = cli.pool_rows(health, known)
-    assert chat == {
-        "pool": "chat",
-        "instances": 3,
-        "in_rotation": 2,
-        "mode": "observe",
-        "paused": False,
-        "states": "1 draining, 1 healthy, 1 suspect",
-        **unbraked,
-    }
-    assert code["paused"]
-    assert cli.brakes_on([chat, code]) == [
-        "pool code: the fleet brake is on (3 of 4), 2 incidents are held: "
-        "gatemesh-ctl request reset_brake --pool code --backlog skip|replay"
-    ]
+HEAVY = (
+    "aio_pika",
+    "asyncio",
+    "cryptography",
+    "faststream",
+    "psycopg",
+    "pydantic",
+    "rich",
+    "sqlalchemy",
+)
+"""What takes longer to load than help takes to read."""
 
 
-def test_what_needs_a_person_is_said() -> None:
-    """Queues that nobody reads, and dead letters."""
-    rows = [
-        cli.queue_row(QueueState("executor.commands", 0, 0)),
-        cli.queue_row(QueueState("health_manager.verdicts", 5, 1)),
-        cli.queue_row(QueueState("gatemesh.dead.letters", 2, 0)),
-    ]
-    assert cli.remarks(rows) == [
-        "nobody reads executor.commands: is the executor running?",
-        "2 dead letters: gatemesh-ctl dead-letters",
-    ]
+def test_help_waits_for_no_library() -> None:
+    """People call it all day, and the shell calls it for every word that it completes."""
+    loaded = "import sys, gatemesh_ctl.cli; print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", loaded], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert not set(HEAVY) & set(ended.stdout.split())
 
 
-def test_unguarded_answers_are_told() -> None:
-    """Per pool, and only where there are any."""
-    rows: list[Row] = [
-        {"pool": "chat", "requests": 40, "tokens": 900, "unguarded": 3},
-        {"pool": "code", "requests": 5, "tokens": 50, "unguarded": 0},
-    ]
-    [line] = cli.unguarded_in(rows)
-    assert line.startswith("pool chat: 3 of 40 answers within an hour passed unguarded")
+def test_shells_are_served() -> None:
+    """Typer's own options; the script names the program."""
+    result = CliRunner().invoke(cli.application, ["--help"])
+    assert "--install-completion" in result.output
+    assert "--show-completion" in result.output

@@ -31,25 +31,22 @@ def test_cells(name: str, value: object, text: str) -> None:
 
 def test_json_holds_every_field() -> None:
     """Also those that a table leaves out, with moments in ISO form."""
-    console = Console(file=io.StringIO())
     row = {"id": "0123456789", "at": datetime(2026, 1, 1, tzinfo=UTC), "n": Decimal("1.5")}
-    print_rows(console, [row], ["id"], json_form=True)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert json.loads(text) == [{"id": "0123456789", "at": "2026-01-01T00:00:00+00:00", "n": 1.5}]
+    shown = {"id": "0123456789", "at": "2026-01-01T00:00:00+00:00", "n": 1.5}
+    assert json.loads(as_json([row])) == [shown]
 
 
-def test_no_rows_are_an_empty_list_or_said_in_words() -> None:
-    """Programs want a list in any case."""
+def test_no_rows_are_said_in_words() -> None:
+    """An empty table tells nothing."""
     console = Console(file=io.StringIO())
-    print_rows(console, [], ["id"], json_form=True)
-    print_rows(console, [], ["id"], json_form=False)
-    assert console.file.getvalue() == "[]\nnothing to show\n"  # type: ignore[attr-defined]
+    print_rows(console, [], ["id"])
+    assert console.file.getvalue() == "nothing to show\n"  # type: ignore[attr-defined]
 
 
 def test_a_table_has_its_columns() -> None:
     """Names without their ids' suffix."""
     console = Console(file=io.StringIO(), width=80)
-    print_rows(console, [{"instance_id": "e-0", "x": 1}], ["instance_id"], json_form=False)
+    print_rows(console, [{"instance_id": "e-0", "x": 1}], ["instance_id"])
     assert console.file.getvalue().split() == ["instance", "e-0"]  # type: ignore[attr-defined]
 
 

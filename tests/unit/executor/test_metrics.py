@@ -1,5 +1,8 @@
 """The executor's metrics."""
 
+import subprocess
+import sys
+
 from prometheus_client import generate_latest
 
 from gatemesh_executor.metrics import COMMANDS_ENDED, STEP_SECONDS
@@ -12,3 +15,13 @@ def test_metrics_have_no_instance_label() -> None:
     page = generate_latest().decode()
     assert 'gatemesh_executor_commands_total{action="drain",outcome="succeeded"}' in page
     assert 'gatemesh_executor_step_seconds_count{step="stopped"}' in page
+
+
+def test_what_an_alert_waits_for_is_there_from_the_beginning() -> None:
+    """A rise from nothing to one is no increase; in a process of its own, since others count."""
+    code = (
+        "import gatemesh_executor.metrics; from prometheus_client import generate_latest; "
+        "print(generate_latest().decode())"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert 'gatemesh_executor_commands_refused_total{reason="bad_signature"} 0.0' in shown.decode()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import REGISTRY
+from tests.spans import TRACE, Recorder
 
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError, UnroutableError
 from gatemesh_common.messages import (
@@ -64,6 +65,36 @@ async def test_a_command_ends_with_its_report(world: World, executor: Executor) 
     assert isinstance(report, CommandReport)
     assert report.outcome is ReportOutcome.SUCCEEDED
     assert (report.life_id, report.incident_id, report.traceparent) == ("life-2", "i-1", "t")
+
+
+async def test_the_time_of_a_command_is_counted(world: World, executor: Executor) -> None:
+    """By action and outcome; it is the time that the report tells."""
+    labels = {"action": "restart", "outcome": "succeeded"}
+    names = [f"gatemesh_executor_command_seconds_{part}" for part in ("count", "sum")]
+    before = [REGISTRY.get_sample_value(name, labels) or 0 for name in names]
+    await executor.obey(world.command(RestartInstance, life_id=await world.start()))
+    after = [REGISTRY.get_sample_value(name, labels) or 0 for name in names]
+    [report] = reports(world)
+    assert after[0] - before[0] == 1
+    assert after[1] - before[1] == pytest.approx(report.duration_s)
+    assert REGISTRY.get_sample_value("gatemesh_executor_under_way") == 0
+
+
+async def test_the_steps_of_a_command_lie_in_the_trace_of_its_verdict(world: World) -> None:
+    """A person sees which request had the engine restarted, and what took how long."""
+    recorder = Recorder()
+    spans = recorder.spans("executor")
+    executor = Executor(INSTANCES, world.tools, world.sender, world.time.clock, spans=spans)
+    life = await world.start()
+    await executor.obey(world.command(RestartInstance, life_id=life, traceparent=TRACE))
+    whole = recorder.named("command restart")
+    assert (whole.trace_id, whole.parent_id) == (TRACE[3:35], TRACE[36:52])
+    steps = [one for one in recorder.told if one.name.startswith("step ")]
+    assert [one.name for one in steps] == ["step stopped", "step started", "step ready"]
+    assert {(one.trace_id, one.parent_id) for one in steps} == {(whole.trace_id, whole.span_id)}
+    attributes = dict(recorder.ended[-1].attributes or {})
+    assert attributes["gatemesh.outcome"] == "succeeded"
+    assert attributes["gatemesh.instance_id"] == "engine-0"
 
 
 async def test_a_redelivered_command_repeats_its_messages(world: World, executor: Executor) -> None:

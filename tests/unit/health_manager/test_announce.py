@@ -3,6 +3,7 @@
 from gatemesh_common.messages import (
     DrainInstance,
     EjectInstance,
+    FleetBrakeChanged,
     IncidentChanged,
     RoutingTable,
     StateChanged,
@@ -12,7 +13,7 @@ from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy, parse_policy
 
-from .samples import NOW, hard, record, seen, verdict
+from .samples import NOW, asked, at, hard, record, seen, verdict
 
 
 def fleet() -> Fleet:
@@ -65,3 +66,29 @@ def test_what_would_be_done_is_told() -> None:
     *_, event = [message for message, _ in announcements(pool, [decision], "p1", NOW)]
     assert isinstance(event, IncidentChanged)
     assert (event.status, event.would) == ("held", "eject, confirm, restart")
+
+
+def test_a_brake_that_falls_is_told_once() -> None:
+    """Who is notified learns that nothing is done any more until a person resets it."""
+    names = ("a", "b", "c")
+    pool = Fleet(Policy(), [PoolRecord("default")], [record(instance_id=name) for name in names])
+    decisions = [pool.apply(name, hard(instance_id=name), NOW) for name in names]
+    events = [
+        message
+        for message, _ in announcements(pool, decisions, "p1", NOW)
+        if isinstance(message, FleetBrakeChanged)
+    ]
+    assert [(event.pool, event.status) for event in events] == [("default", "fell")]
+    assert events[0].reason == pool.pools["default"].brake_reason != ""
+    assert events[0].key() == "brake.v1.default"
+
+
+def test_a_brake_that_is_reset_is_told_with_who_did_it() -> None:
+    """It is no secret who let the mesh act again."""
+    braked = PoolRecord("default", braked_at=NOW, brake_reason="2 of 3")
+    pool = Fleet(Policy(), [braked], [record(instance_id="a")])
+    reset = asked("reset_brake", instance_id=None, backlog="skip", requested_by="ann")
+    pool.answer(reset, at(1))
+    [event] = [message for message, _ in announcements(pool, [], "p1", at(1))]
+    assert isinstance(event, FleetBrakeChanged)
+    assert (event.status, event.reason) == ("reset", "skip by ann")

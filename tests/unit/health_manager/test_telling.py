@@ -1,6 +1,7 @@
 """What operators see of decisions besides SQL."""
 
 import logging
+from datetime import timedelta
 
 import pytest
 from prometheus_client import REGISTRY
@@ -15,6 +16,7 @@ from gatemesh_health_manager.telling import (
     tell_no_fleet,
     tell_policy,
     tell_policy_fault,
+    tell_tick,
     tell_verdicts,
 )
 
@@ -49,8 +51,16 @@ def test_verdicts_are_counted_by_gate() -> None:
     """A gate that falls silent is seen."""
     labels = {"check_level": "L1", "outcome": "failed"}
     before = value("gatemesh_verdicts_total", **labels)
-    tell_verdicts([verdict(), verdict(), hard()])
+    tell_verdicts([verdict(), verdict(), hard()], NOW)
     assert value("gatemesh_verdicts_total", **labels) - before == 2
+
+
+def test_the_way_of_a_verdict_into_the_database_is_timed() -> None:
+    """From the moment that it names; one of a clock that runs ahead counts as no time."""
+    before = value("gatemesh_verdict_delay_seconds_sum")
+    tell_verdicts([verdict()], verdict().timestamp + timedelta(seconds=7))
+    tell_verdicts([verdict()], verdict().timestamp - timedelta(seconds=7))
+    assert value("gatemesh_verdict_delay_seconds_sum") - before == pytest.approx(7)
 
 
 def test_states_are_a_gauge() -> None:
@@ -58,10 +68,30 @@ def test_states_are_a_gauge() -> None:
     pool = fleet()
     tell_fleet(pool)
     assert value("gatemesh_instances", pool="default", state="healthy") == 2
+    assert value("gatemesh_rotation_share", pool="default") == 1
     pool.apply("engine-0", hard(), NOW)
     tell_fleet(pool)
     assert value("gatemesh_instances", pool="default", state="healthy") == 1
     assert value("gatemesh_instances", pool="default", state="ejected") == 1
+    assert value("gatemesh_rotation_share", pool="default") == 0.5
+    assert value("gatemesh_incidents_open", pool="default", status="open") == 1
+    assert value("gatemesh_incidents_open", pool="default", status="held") == 0
+
+
+def test_how_commands_end_is_counted() -> None:
+    """One that nobody reports on ends, too."""
+    before = value("gatemesh_commands_ended_total", pool="default", outcome="expired")
+    pool = fleet()
+    pool.apply("engine-0", hard(), NOW)
+    tell_decisions([pool.apply("engine-0", Tick("t"), NOW + timedelta(hours=1))])
+    assert value("gatemesh_commands_ended_total", pool="default", outcome="expired") == before + 1
+
+
+def test_a_tick_is_timed() -> None:
+    """Deadlines that are looked at late act late."""
+    before = value("gatemesh_tick_seconds_sum")
+    tell_tick(0.25)
+    assert value("gatemesh_tick_seconds_sum") - before == pytest.approx(0.25)
 
 
 def test_a_fleet_brake_is_told_once_and_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -88,7 +118,9 @@ def test_a_fleet_brake_is_told_once_and_shown(caplog: pytest.LogCaptureFixture) 
 def test_who_leads_no_more_shows_no_fleet() -> None:
     """Else an alert on what it saw last would never end."""
     tell_fleet(Fleet(Policy(), [PoolRecord("default", braked_at=NOW)], []))
+    assert value("gatemesh_ticker_leads") == 1
     tell_no_fleet()
+    assert value("gatemesh_ticker_leads") == 0
     for name, labels in (
         ("gatemesh_fleet_brake", {"pool": "default"}),
         ("gatemesh_instances", {"pool": "default", "state": "healthy"}),

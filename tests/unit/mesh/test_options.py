@@ -20,6 +20,17 @@ def test_an_empty_setting_is_none() -> None:
     assert StackOptions.from_environment({"GATEMESH_AMQP_URL": ""}).amqp_url is None
 
 
+def test_a_notifier_runs_where_somebody_is_to_be_told() -> None:
+    """Addresses stay out of files; paths hold in whatever folder it runs."""
+    assert StackOptions.from_environment({"GATEMESH_NOTIFIER_LANGUAGE": "zh"}).notifier is None
+    told = StackOptions.from_environment({"GATEMESH_NOTIFIER_URLS": "slack://s3cret"}).notifier
+    assert told == {}
+    by_file = {"GATEMESH_NOTIFIER_TARGETS_FILE": "targets.toml"}
+    assert StackOptions.from_environment(by_file).notifier == {
+        "GATEMESH_NOTIFIER_TARGETS_FILE": str(Path.cwd() / "targets.toml")
+    }
+
+
 def test_the_demo_is_real_unless_told_otherwise() -> None:
     """`./mesh demo` shows the real engine."""
     assert not DemoOptions().sim

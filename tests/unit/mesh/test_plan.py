@@ -121,6 +121,17 @@ def test_the_agent_listens_where_the_engines_send_figures(plan: StackPlan) -> No
     assert agent["GATEMESH_AGENT_PLUGIN_SOCKET"] == "unix:/s/figures.sock"
 
 
+def test_the_notifier_runs_where_somebody_is_to_be_told(plan: StackPlan) -> None:
+    """Last, with the folder that remembers what was told."""
+    assert "notifier" not in service_environment(plan)
+    telling = replace(plan, notifier={"GATEMESH_NOTIFIER_TARGETS_FILE": "/t.toml"})
+    assert telling.services == (*SERVICES, "notifier")
+    settings = service_environment(telling)["notifier"]
+    assert settings["GATEMESH_NOTIFIER_TARGETS_FILE"] == "/t.toml"
+    assert settings["GATEMESH_NOTIFIER_STATE_DIR"].startswith(str(plan.folder.root))
+    assert service_programs(telling)[-1].argv[-1] == "gatemesh_notifier"
+
+
 def test_no_policy_file_means_the_defaults(plan: StackPlan) -> None:
     """The health manager's own defaults hold."""
     manager = service_environment(plan)["health_manager"]

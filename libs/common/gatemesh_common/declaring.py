@@ -1,0 +1,51 @@
+"""Declaring the topology at the broker."""
+
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel, AbstractQueue
+
+from gatemesh_common.exchanges import DEAD
+from gatemesh_common.topology import (
+    DEAD_LETTER_ARGUMENTS,
+    DEAD_LETTERS,
+    EXCHANGES,
+    SHARDING,
+    UNSHARDED,
+    VERDICTS,
+    WORK_QUEUES,
+    WorkQueue,
+    queue_arguments,
+)
+
+
+async def declare_topology(
+    channel: AbstractChannel, extra_queues: tuple[WorkQueue, ...] = ()
+) -> None:
+    """Declare exchanges, dead letters and work queues; harmless when they are there already.
+
+    Every service does this before anything else, so that none publishes into the void. A new
+    consumer service passes its own queues as `extra_queues`.
+    """
+    for name in EXCHANGES:
+        await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
+    dead = await channel.declare_queue(DEAD_LETTERS, durable=True, arguments=DEAD_LETTER_ARGUMENTS)
+    await dead.bind(DEAD, routing_key="#")
+    for queue in (*WORK_QUEUES, *extra_queues):
+        declared = await channel.declare_queue(
+            queue.name, durable=True, arguments=queue_arguments(queue)
+        )
+        if queue is VERDICTS:
+            await bind_verdicts(channel, declared)
+        else:
+            await declared.bind(queue.exchange, routing_key=queue.routing_key)
+
+
+async def bind_verdicts(channel: AbstractChannel, queue: AbstractQueue) -> None:
+    """Lead verdicts to their queue past the place where managers bind shards."""
+    rest = await channel.declare_exchange(UNSHARDED, ExchangeType.FANOUT, durable=True)
+    sharding = await channel.declare_exchange(
+        SHARDING, ExchangeType.HEADERS, durable=True, arguments={"alternate-exchange": UNSHARDED}
+    )
+    await queue.bind(rest)
+    await sharding.bind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
+    # The way of the releases before would bring sharded verdicts here a second time.
+    await queue.unbind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)

@@ -1,0 +1,1 @@
+"""The notifier: tells people what happens to their engines, through apprise."""
