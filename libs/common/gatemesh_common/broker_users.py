@@ -111,7 +111,7 @@ USERS = (
         "tells people of incidents",
         owns=(r"notifier\..*",),
         sends={DEAD: own_letters("notifier")},
-        hears={EVENTS: keys("incident", "state", "brake")},
+        hears={EVENTS: keys("incident", "state", "brake"), ALERTS: ANY_KEY},
     ),
     BrokerUser(
         "console",

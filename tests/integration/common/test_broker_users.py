@@ -195,6 +195,7 @@ ALLOWED = {
     "notifier": [
         publish(DEAD, "notifier.incidents"),
         listen(EVENTS, "incident.v1.#", "notifier.incidents"),
+        listen(ALERTS, "#", "notifier.alerts.1"),
     ],
     "console": [
         publish(CONTROL, "request.v1.drain.default"),

@@ -169,4 +169,4 @@ def test_reading_is_as_narrow_as_sending() -> None:
         for name in ("notifier", "agent", "executor", "shadow")
     }
     assert not any(heard.values())
-    assert ALERTS not in RIGHTS["notifier"].topics
+    assert ALERTS not in RIGHTS["executor"].topics
