@@ -8,17 +8,19 @@ import shutil
 import tempfile
 import urllib.request
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.certificates import make_certificates
 
 from gatemesh_mesh import nodes, postgres
 from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.progress import SilentProgress
+from gatemesh_mesh.rabbit import BrokerTls
 from gatemesh_mesh.state import StateFolder
 from gatemesh_mesh.suite import FAILED_CHECKS_VARIABLE, REAL_ENGINE_VARIABLE
 from gatemesh_mesh.supervision import Supervision
@@ -113,6 +115,8 @@ class Bench:
     amqp_url: str
     management_url: str
     database_url: str
+    tls: BrokerTls | None = None
+    """How the broker is reached encrypted; None where it is not ours."""
 
 
 @pytest.fixture(scope="session")
@@ -126,8 +130,11 @@ def bench() -> Iterator[Bench]:
     folder.create()
     supervision = Supervision(folder)
     wanted = {"broker": not broker, "database": not database}
-    ports = choose_ports(nodes.node_port_names(**wanted), random.Random())
+    ports = choose_ports([*nodes.node_port_names(**wanted), "amqps"], random.Random())
     plan = nodes.plan_nodes(folder, SilentProgress(), ports, **wanted)
+    if plan.rabbit:
+        tls = encrypting(folder.root / "tls", ports["amqps"])
+        plan = replace(plan, rabbit=replace(plan.rabbit, tls=tls))
     try:
         supervision.start()
         nodes.start_nodes(supervision, plan, SilentProgress())
@@ -136,12 +143,19 @@ def bench() -> Iterator[Bench]:
             node.amqp_url if node else str(broker),
             node.management_url if node else management_of(str(broker)),
             server.url() if server else str(database),
+            node.tls if node else None,
         )
     finally:
         supervision.close(last=nodes.PROGRAMS)
         # The database lies elsewhere when the folder for temporary files is closed to others.
         for left in (folder.root, *([plan.postgres.folder] if plan.postgres else [])):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def encrypting(folder: Path, port: int) -> BrokerTls:
+    """Make an authority and a certificate for this machine's broker."""
+    made = make_certificates(folder)
+    return BrokerTls(port, made.ca_file, made.certificate_file, made.key_file)
 
 
 def management_of(amqp_url: str) -> str:
@@ -183,7 +197,9 @@ def vhost_url(bench: Bench) -> Iterator[str]:
     call_management(bench, "DELETE", f"vhosts/{name}", None)
 
 
-def call_management(bench: Bench, method: str, path: str, body: dict[str, str] | None) -> None:
+def call_management(
+    bench: Bench, method: str, path: str, body: Mapping[str, object] | None
+) -> None:
     """Call the broker's HTTP API as the broker's own user."""
     address = urlsplit(bench.amqp_url)
     login = base64.b64encode(f"{address.username}:{address.password}".encode()).decode()

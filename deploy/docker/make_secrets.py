@@ -12,12 +12,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from gatemesh_common.broker_definitions import Site, definitions
+from gatemesh_common.broker_users import SERVICES
 from gatemesh_common.signing import SigningKey
 
 ROOT = Path("/secrets")
 OWN = "own/secrets.json"
+DEFINITIONS = "/etc/rabbitmq/conf.d/definitions.json"
+"""Where the broker sees its folder of secrets."""
+BROKER = {service: f"broker_{service}" for service in SERVICES}
+"""By service: the name of its password at the broker."""
 NAMES = (
     "broker",
+    *BROKER.values(),
     "database_superuser",
     "database_owner",
     "database_reader",
@@ -41,33 +48,44 @@ def complete(known: Mapping[str, str], make: Callable[[], str]) -> dict[str, str
 
 def files(made: Mapping[str, str]) -> dict[str, str]:
     """Return what each reader gets, by path; a file named for a setting holds that setting."""
-    amqp_url = f"amqp://gatemesh:{made['broker']}@rabbitmq:5672/"
     # The other secrets are texts, and so is this one: its hash has the length of a key.
     signing = SigningKey.from_seed(hashlib.sha256(made["signing_seed"].encode()).digest())
     database_url = f"postgresql://gatemesh:{made['database_owner']}@postgres:5432/gatemesh"
     reader_url = f"postgresql://reader:{made['database_reader']}@postgres:5432/gatemesh"
     console_digest = hashlib.sha256(made["console_token"].encode()).hexdigest()
     return {
-        "broker/20-user.conf": f"default_user = gatemesh\ndefault_pass = {made['broker']}\n",
+        "broker/20-user.conf": f"load_definitions = {DEFINITIONS}\n",
+        "broker/definitions.json": broker_definitions(made),
         "database/superuser": made["database_superuser"],
         "database/owner": made["database_owner"],
         "database/reader": made["database_reader"],
-        "health_manager/GATEMESH_AMQP_URL": amqp_url,
+        "health_manager/GATEMESH_AMQP_URL": amqp_url(made, "health_manager"),
         "health_manager/GATEMESH_DATABASE_URL": database_url,
         "health_manager/signing.pem": signing.private_pem(),
-        "executor/GATEMESH_AMQP_URL": amqp_url,
+        "executor/GATEMESH_AMQP_URL": amqp_url(made, "executor"),
         "executor/trusted.pem": signing.public_pem(),
         "executor/GATEMESH_EXECUTOR_SUPERVISOR_PASSWORD": made["supervisor"],
-        "agent/GATEMESH_AMQP_URL": amqp_url,
+        "agent/GATEMESH_AMQP_URL": amqp_url(made, "agent"),
         "agent/GATEMESH_AGENT_FINGERPRINT_KEY": made["fingerprint_key"],
-        "shadow/GATEMESH_AMQP_URL": amqp_url,
-        "console/GATEMESH_AMQP_URL": amqp_url,
+        "shadow/GATEMESH_AMQP_URL": amqp_url(made, "shadow"),
+        "console/GATEMESH_AMQP_URL": amqp_url(made, "console"),
         "console/GATEMESH_DATABASE_URL": reader_url,
         "console/GATEMESH_CONSOLE_TOKENS": f"{CONSOLE_PERSON} operator {console_digest}",
-        "notifier/GATEMESH_AMQP_URL": amqp_url,
+        "notifier/GATEMESH_AMQP_URL": amqp_url(made, "notifier"),
         "engines/login.conf": supervisor_login(made["supervisor"]),
         "grafana/admin_password": made["grafana"],
     }
+
+
+def amqp_url(made: Mapping[str, str], service: str) -> str:
+    """Return the broker's address with a service's own login."""
+    return f"amqp://{Site().user(service)}:{made[BROKER[service]]}@rabbitmq:5672/"
+
+
+def broker_definitions(made: Mapping[str, str]) -> str:
+    """Return what the broker imports at each start: hashes, rights and the topology."""
+    passwords = {service: made[name] for service, name in BROKER.items()}
+    return json.dumps(definitions(passwords, Site(), ("gatemesh", made["broker"])))
 
 
 def supervisor_login(password: str) -> str:
@@ -108,6 +126,7 @@ def logins(made: Mapping[str, str]) -> str:
     return (
         f"console            token {made['console_token']}\n"
         f"broker's pages     user gatemesh, password {made['broker']}\n"
+        f"gatemesh-ctl       user {Site().user('operator')}, password {made[BROKER['operator']]}\n"
         f"database, reading  user reader, password {made['database_reader']}, database gatemesh\n"
         f"Grafana            user admin, password {made['grafana']}\n"
     )

@@ -128,12 +128,8 @@ def test_passwords_are_told_to_nobody_else(stack: Composed) -> None:
 def test_people_are_told_their_logins(stack: Composed) -> None:
     """Broker's pages, readers and Grafana; the superuser's login is nobody's business."""
     shown, made = stack.compose("run", "--rm", "-T", "secrets", "show"), stack.secrets()
-    assert {name for name in made if made[name] in shown} == {
-        "broker",
-        "database_reader",
-        "console_token",
-        "grafana",
-    }
+    told = {name for name in made if made[name] in shown}
+    assert told == {"broker", "broker_operator", "console_token", "database_reader", "grafana"}
 
 
 def test_another_up_changes_nothing(stack: Composed) -> None:

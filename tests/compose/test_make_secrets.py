@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from deploy.docker.make_secrets import NAMES, complete, files, main
+from deploy.docker.make_secrets import BROKER, NAMES, complete, files, main
 
 from gatemesh_common.signing import SigningKey, TrustedKeys
 
@@ -52,14 +52,14 @@ def test_only_the_maker_reads_all_of_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reader", "expected"),
     [
-        ("broker", {"broker"}),
+        ("broker", set()),
         ("database", {"database_superuser", "database_owner", "database_reader"}),
-        ("health_manager", {"broker", "database_owner"}),
-        ("executor", {"broker", "supervisor"}),
-        ("agent", {"broker", "fingerprint_key"}),
-        ("shadow", {"broker"}),
-        ("console", {"broker", "database_reader"}),
-        ("notifier", {"broker"}),
+        ("health_manager", {"broker_health_manager", "database_owner"}),
+        ("executor", {"broker_executor", "supervisor"}),
+        ("agent", {"broker_agent", "fingerprint_key"}),
+        ("shadow", {"broker_shadow"}),
+        ("console", {"broker_console", "database_reader"}),
+        ("notifier", {"broker_notifier"}),
         ("engines", set()),
         ("grafana", {"grafana"}),
     ],
@@ -89,6 +89,17 @@ def test_no_two_stacks_share_a_key() -> None:
     assert files(made)["executor/trusted.pem"] != files(other)["executor/trusted.pem"]
 
 
+def test_the_broker_gets_hashes_and_rights() -> None:
+    """Whoever reads its folder can log in as nobody."""
+    made = {name: f"secret-of-{name}." for name in NAMES}
+    found = json.loads(files(made)["broker/definitions.json"])
+    assert {user["name"] for user in found["users"]} == {
+        "gatemesh",
+        *(f"gatemesh_{service}" for service in BROKER),
+    }
+    assert all(user["password_hash"] for user in found["users"])
+
+
 def test_supervisord_gets_a_hash() -> None:
     """Whoever breaks into an engine cannot read the login of the executor."""
     made = dict.fromkeys(NAMES, "x") | {"supervisor": "open sesame"}
@@ -102,7 +113,7 @@ def test_show_tells_the_logins(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["show"], tmp_path) == 0
     shown, made = capsys.readouterr().out, known_secrets(tmp_path)
     told = {name for name in NAMES if made[name] in shown}
-    assert told == {"broker", "database_reader", "console_token", "grafana"}
+    assert told == {"broker", "broker_operator", "console_token", "database_reader", "grafana"}
 
 
 def test_show_before_the_first_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,7 +205,12 @@ async def watch_consumers(
 
 
 async def mend_topology(publisher: Publisher) -> None:
-    """Declare again an exchange, a binding or the dead letters; a broker that is away waits."""
+    """Declare again an exchange, a binding or the dead letters; a broker that is away waits.
+
+    Whoever may not leaves it to who may.
+    """
+    if not publisher.may_declare:
+        return
     try:
         async with whole_connection(), asyncio.timeout(LONGEST_DECLARING_S):
             await declare_topology(await publisher.channel())

@@ -18,6 +18,7 @@ from aio_pika.exceptions import (
     DeliveryError,
     PublishError,
 )
+from aiormq.exceptions import ChannelAccessRefused
 
 from gatemesh_common.errors import (
     BrokerRefusedError,
@@ -105,6 +106,8 @@ class Publisher:
         self._user = user_of(amqp_url)
         self._app_id = app_id
         self._deadline_s = deadline_s
+        self.may_declare = True
+        """False once the broker has refused to let this user declare the topology."""
         self._link: _Link | None = None
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
@@ -159,6 +162,12 @@ class Publisher:
         except ChannelNotFoundEntity as error:
             self._give_up(link)
             raise BrokerRefusedError(f"exchange {exchange!r} does not exist") from error
+        except ChannelAccessRefused as error:
+            self._give_up(link)
+            raise BrokerRefusedError(
+                f"this user may not publish to {exchange!r} with the key {key!r}; "
+                "import the broker's definitions of this release"
+            ) from error
         except ChannelPreconditionFailed as error:
             self._give_up(link)
             raise BrokerRefusedError(f"the broker does not take it: {error}") from error
@@ -174,6 +183,18 @@ class Publisher:
     async def channel(self) -> AbstractChannel:
         """Return an open channel with confirms; opens connection and channel where needed."""
         return (await self._open_link()).channel
+
+    @asynccontextmanager
+    async def fresh_channel(self) -> AsyncIterator[AbstractChannel]:
+        """Give a channel on a connection of its own, for what may be refused.
+
+        A refusal closes the channel, and what is under way on the one for publishing with it.
+        """
+        connection = await aio_pika.connect(self._amqp_url)
+        try:
+            yield await connection.channel()
+        finally:
+            await _close(connection)
 
     async def close(self) -> None:
         """Close the connection; later publishes open a new one."""

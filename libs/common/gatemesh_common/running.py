@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from aio_pika.exceptions import AMQPError
 
-from gatemesh_common.declaring import declare_topology
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.retrying import retry_passing_faults
+from gatemesh_common.settling import settle_topology
 from gatemesh_common.topology import WorkQueue
 
 T = TypeVar("T")
@@ -54,9 +54,9 @@ async def with_broker(operation: Callable[[], Awaitable[T]]) -> T:
 
 
 async def declare_when_up(publisher: Publisher, extra_queues: tuple[WorkQueue, ...] = ()) -> None:
-    """Declare the topology as soon as the broker is there."""
+    """Declare the topology as soon as the broker is there; who may not waits for who may."""
 
     async def attempt() -> None:
-        await declare_topology(await publisher.channel(), extra_queues)
+        await settle_topology(publisher, extra_queues)
 
     await with_broker(attempt)

@@ -1,11 +1,13 @@
 """What every service reads from its environment, once, in `__main__`."""
 
+from pathlib import Path
 from typing import TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.secured import secured_broker
 
 
 class ServiceSettings(BaseSettings):
@@ -13,13 +15,17 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, populate_by_name=True, extra="ignore")
 
+    amqp_ca_file: Path | None = Field(default=None, validation_alias="GATEMESH_AMQP_CA_FILE")
+    """PEM file of the authorities that a broker at `amqps://` must be certified by."""
+
     amqp_url: str = Field(
         default="amqp://guest:guest@127.0.0.1:5672/",
+        validate_default=True,
         validation_alias="GATEMESH_AMQP_URL",
         pattern=r"^amqps?://",
         repr=False,
     )
-    """Broker address, `amqp://user:password@host:port/vhost`."""
+    """Broker address, `amqp://user:password@host:port/vhost`; `amqps://` is encrypted."""
 
     log_level: str = Field(
         default="INFO",
@@ -40,6 +46,11 @@ class ServiceSettings(BaseSettings):
         default="", validation_alias="GATEMESH_TRACES_ENDPOINT", pattern=r"^(https?://.+)?$"
     )
     """Where spans go: OTLP over HTTP, `http://collector:4318/v1/traces`; empty turns them off."""
+
+    @field_validator("amqp_url")
+    @classmethod
+    def _secure(cls, url: str, info: ValidationInfo) -> str:
+        return secured_broker(url, info.data.get("amqp_ca_file"))
 
 
 SettingsT = TypeVar("SettingsT", bound=ServiceSettings)

@@ -57,6 +57,7 @@ async def beside(agent: Agent) -> AsyncIterator[None]:
         asyncio.create_task(keep_running(lambda: agent.feed.run(amqp_url))),
         asyncio.create_task(keep_running(lambda: agent.baseline_feed.run(amqp_url))),
         asyncio.create_task(keep_running(lambda: agent.capture_feed.run(amqp_url))),
+        asyncio.create_task(keep_running(agent.follow_keys)),
         asyncio.create_task(declare(amqp_url)),
     ]
     try:

@@ -14,6 +14,12 @@ def error_body(status: int, kind: str, message: str) -> bytes:
     return orjson.dumps({"error": error})
 
 
+def door_body(kind: str, code: str, message: str) -> bytes:
+    """Return the JSON of an error with a code that clients' libraries know."""
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    return orjson.dumps({"error": error})
+
+
 def error_event(status: int, kind: str, message: str) -> bytes:
     """Return the events that end a stream with an error."""
     return b"data: " + error_body(status, kind, message) + b"\n\n" + DONE
@@ -69,6 +75,10 @@ def message_error(body: bytes) -> bytes:
 ANTHROPIC_TYPES: Mapping[int | str, str] = {
     400: "invalid_request_error",
     "content_filter": "invalid_request_error",
+    "invalid_api_key": "authentication_error",
+    "not_found": "not_found_error",
+    "rate_limit_exceeded": "rate_limit_error",
+    408: "timeout_error",
     413: "request_too_large",
     503: "overloaded_error",
     504: "timeout_error",
@@ -95,4 +105,13 @@ def too_large(limit_bytes: int) -> bytes:
         "RequestTooLarge",
         f"the request body is larger than {limit_bytes} bytes, the agent's "
         "GATEMESH_AGENT_MAX_BODY_BYTES",
+    )
+
+
+def too_slow(waited_s: float) -> bytes:
+    """Say that a request's body did not come in time."""
+    return error_body(
+        408,
+        "RequestTimeout",
+        f"the request body did not arrive within {waited_s:g} s, the agent's GATEMESH_AGENT_BODY_S",
     )

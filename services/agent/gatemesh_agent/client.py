@@ -8,6 +8,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gatemesh_agent.errors import ClientGoneError
 from gatemesh_agent.headers import INSTANCE, REQUEST_ID, passing
+from gatemesh_agent.metering import Meter
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -55,6 +56,8 @@ class Client:
         self.request_id = request_id
         self._stall_s = stall_s
         self._response: web.StreamResponse | None = None
+        self.meter: Meter | None = None
+        """Sees what the client gets; None where nobody asks."""
 
     @property
     def begun(self) -> bool:
@@ -106,6 +109,8 @@ class Client:
             ClientGoneError: the client has left, or does not read.
         """
         assert self._response is not None  # noqa: S101
+        if self.meter is not None:
+            self.meter.see(data)
         try:
             async with asyncio.timeout(self._stall_s):
                 await self._response.write(data)

@@ -105,6 +105,18 @@ SAMPLES_DROPPED = Counter(
 STALL_CHECKS = Counter(
     "gatemesh_agent_stall_checks_total", "Looks at quiet instances, by what they found.", ["found"]
 )
+TURNED_AWAY = Counter(
+    "gatemesh_agent_turned_away_total",
+    "Requests that were not let in: no_key, unknown_key, requests, tokens, path.",
+    ["why"],
+)
+KEY_TOKENS = Counter(
+    "gatemesh_agent_key_tokens_total", "Tokens used by a key that has a limit of them.", ["key"]
+)
+KEYS = Gauge("gatemesh_agent_keys", "API keys that are let in.")
+KEYS_INVALID = Gauge(
+    "gatemesh_agent_keys_invalid", "1 while the file of keys is at fault and older keys hold."
+)
 
 # Alerts on a first one need the zero before it.
 REJECTED.labels(cause="no_instance", rerouted=False)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from gatemesh_agent.answers import error_body, shape_of, too_large
+from gatemesh_agent.answers import error_body, shape_of, too_large, too_slow
 from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.cases import Case
 from gatemesh_agent.client import Client, allow_body, read_body
+from gatemesh_agent.door import Refusal
+from gatemesh_agent.entrance import Entrance, begin_metering, settle, turn_away
 from gatemesh_agent.errors import ClientGoneError
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.headers import (
@@ -60,6 +62,8 @@ class Proxy:
         max_body_bytes: int,
         stall_s: float,
         new_id: Callable[[], str],
+        body_s: float,
+        entrance: Entrance | None = None,
         spans: Spans = NO_SPANS,
     ) -> None:
         self._spans = spans
@@ -69,6 +73,8 @@ class Proxy:
         self._max_body_bytes = max_body_bytes
         self._stall_s = stall_s
         self._new_id = new_id
+        self._body_s = body_s
+        self._entrance = entrance
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one request; a client that leaves ends its request at the engine, too."""
@@ -80,7 +86,7 @@ class Proxy:
         request_id, parent = ids_of(request, own_id)
         span = self._begin(route, request_id, parent)
         try:
-            await self._serve(request, client, route, (request_id, span.traceparent))
+            await self._let_in(request, client, route, (request_id, span.traceparent))
         except (ClientGoneError, asyncio.CancelledError) as gone:
             CLIENTS_GONE.inc()
             if isinstance(gone, asyncio.CancelledError):
@@ -89,6 +95,25 @@ class Proxy:
             REQUESTS.labels(route=route or "other", status=client.status).inc()
             span.end(status=client.status)
         return client.response
+
+    async def _let_in(
+        self, request: web.BaseRequest, client: Client, route: Route | None, ids: Ids
+    ) -> None:
+        if self._entrance is None:
+            await self._serve(request, client, route, ids)
+            return
+        path = request.raw_path.partition("?")[0]
+        entry = self._entrance.enter(path, request.headers)
+        if isinstance(entry, Refusal):
+            await turn_away(client, entry)
+        elif entry is None:
+            await self._serve(request, client, route, ids)
+        else:
+            begin_metering(client, entry)
+            try:
+                await self._serve(request, client, route, ids)
+            finally:
+                settle(client, entry)
 
     def _begin(self, route: Route | None, request_id: str, parent: str | None) -> Span:
         """Begin the span of a request; where traces are off, the client's own one goes on."""
@@ -101,8 +126,12 @@ class Proxy:
     def _onward(
         self, request: web.BaseRequest, client: Client, ids: Ids, *without: str
     ) -> CIMultiDict[str]:
-        """Return the headers that go to the engine; its spans belong under ours."""
-        headers = onward(request, client, *without)
+        """Return the headers that go to the engine: its spans are under ours, our keys are not."""
+        entrance = self._entrance
+        withheld = () if entrance is None else entrance.withheld
+        headers = onward(request, client, *withheld, *without)
+        if entrance is not None and entrance.credential is not None:
+            headers[hdrs.AUTHORIZATION] = entrance.credential
         if self._spans.on and ids[1]:
             headers[TRACEPARENT] = ids[1]
         return headers
@@ -133,7 +162,12 @@ class Proxy:
     ) -> None:
         """Judge what can be judged; a path that takes any body has no route of its own."""
         begun_s = time.monotonic()
-        raw = await read_body(request, self._max_body_bytes)
+        try:
+            async with asyncio.timeout(self._body_s):
+                raw = await read_body(request, self._max_body_bytes)
+        except TimeoutError:
+            await client.fail(408, too_slow(self._body_s), Connection="close")
+            return
         if raw is None:
             await client.fail(413, too_large(self._max_body_bytes), Connection="close")
             return

@@ -15,10 +15,14 @@ from gatemesh_agent.baseline_feed import BaselineFeed
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.calibration_store import CalibrationStore
 from gatemesh_agent.capture_feed import CaptureFeed
+from gatemesh_agent.door import Door
+from gatemesh_agent.entrance import Entrance
 from gatemesh_agent.guarding import APP_ID, Guarding, build_guarding
 from gatemesh_agent.http_log import server_logger
 from gatemesh_agent.insight import Insight, build_insight
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.keys import Limits
+from gatemesh_agent.keys_feed import KeysFeed
 from gatemesh_agent.metrics import TOKENS
 from gatemesh_agent.plugins import load_gates
 from gatemesh_agent.probe_asking import Asker, Pace
@@ -61,6 +65,14 @@ class Agent:
     baseline_feed: BaselineFeed
     capture_feed: CaptureFeed
     proxy: Proxy
+    keys_feed: KeysFeed | None
+    """None where clients show no keys."""
+
+    async def follow_keys(self) -> None:
+        """Follow the file of keys, until cancelled."""
+        if self.keys_feed is not None:
+            await self.keys_feed.run()
+        await asyncio.Event().wait()
 
     async def publish_telemetry(self) -> None:
         """Hand out a telemetry window every few seconds, until cancelled."""
@@ -80,8 +92,9 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
     """Build an agent that routes by what it knew last; nothing runs yet.
 
     Raises:
-        SettingsError: the probe suite cannot be read, or a plugged-in gate cannot be had.
+        SettingsError: the probe suite or the keys cannot be read, or a plugged-in gate is missing.
     """
+    door, keys_feed = build_keys(settings)
     suite = load_suite(settings.probe_suite)
     plugs = load_gates(settings.gates, settings.gate_settings, settings.pool)
     async with AsyncExitStack() as stack:
@@ -99,26 +112,24 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         insight = build_insight(settings, router, upstream)
         judging = Judging(reporter, utc_now, insight.vocabulary.size, plugs, baselines)
         judging.watcher = insight.exact
-        # Samples have a connection of their own: a slow one must not hold up verdicts.
-        own = await stack.enter_async_context(sample_publisher(settings))
         guarding = build_guarding(
             settings,
             router=router,
             upstream=upstream,
             judging=judging,
             reporter=reporter,
-            publisher=own,
+            publisher=await stack.enter_async_context(sample_publisher(settings)),
             naming=insight.exact,
         )
         guarding.sampling.least_share = baselines.shadow_share
         stack.push_async_callback(guarding.stop)
         insight.open()
         stack.push_async_callback(insight.stop)
-        desk = Desk(settings.id, settings.pool, sender.put, utc_now)
         pace = probe_pace(settings)
         asker = Asker(upstream, judging, pace, suite.turns, router.in_flight.__getitem__)
-        prober = build_prober(settings, suite, desk, asker)
+        prober = build_prober(settings, suite, sender, asker)
         stack.push_async_callback(prober.stop)
+        relay = Relay(router, upstream, reporter, settings.pool, settings.reroutes)
         yield Agent(
             settings=settings,
             router=router,
@@ -130,7 +141,8 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             feed=build_feed(settings, router, publisher, prober.follow),
             baseline_feed=BaselineFeed(settings.pool, baselines),
             capture_feed=CaptureFeed(settings.pool, guarding.captures.use),
-            proxy=build_proxy(settings, router, upstream, guarding, reporter, spans=spans),
+            proxy=build_proxy(settings, guarding, relay, build_entrance(settings, door), spans),
+            keys_feed=keys_feed,
         )
 
 
@@ -140,14 +152,14 @@ def verdict_publisher(settings: AgentSettings) -> Publisher:
 
 
 def sample_publisher(settings: AgentSettings) -> Publisher:
-    """Return what sends samples."""
+    """Return what sends samples, by a connection of its own: they must not hold up verdicts."""
     return Publisher(settings.amqp_url, APP_ID, SAMPLE_DEADLINE_S)
 
 
-def build_prober(settings: AgentSettings, suite: Suite, desk: Desk, asker: Asker) -> Prober:
+def build_prober(settings: AgentSettings, suite: Suite, sender: Sender, asker: Asker) -> Prober:
     """Return what works off probe tickets."""
     return Prober(
-        desk=desk,
+        desk=Desk(settings.id, settings.pool, sender.put, utc_now),
         suite=suite,
         asker=asker,
         store=CalibrationStore(calibration_path(settings)),
@@ -169,23 +181,46 @@ def probe_pace(settings: AgentSettings) -> Pace:
 
 def build_proxy(
     settings: AgentSettings,
-    router: Router,
-    upstream: Upstream,
     guarding: Guarding,
-    reporter: Reporter,
-    *,
+    relay: Relay,
+    entrance: Entrance | None,
     spans: Spans = NO_SPANS,
 ) -> Proxy:
     """Return the front door."""
     return Proxy(
         guard=guarding.guard,
-        relay=Relay(router, upstream, reporter, settings.pool, settings.reroutes),
+        relay=relay,
         hash_key=settings.hash_key,
         max_body_bytes=settings.max_body_bytes,
         stall_s=settings.client_stall_s,
         new_id=lambda: uuid4().hex,
+        body_s=settings.body_s,
+        entrance=entrance,
         spans=spans,
     )
+
+
+def build_entrance(settings: AgentSettings, door: Door | None) -> Entrance | None:
+    """Return what turns requests away; None where nobody is."""
+    closes_paths = settings.expose == "api"
+    if door is None and not closes_paths:
+        return None
+    return Entrance(door, closes_paths, time.monotonic, settings.probe_api_key)
+
+
+def build_keys(settings: AgentSettings) -> tuple[Door | None, KeysFeed | None]:
+    """Return the door that knows the keys, and what brings them; neither where none are asked.
+
+    Raises:
+        SettingsError: the file of keys cannot be read.
+    """
+    if settings.keys_file is None:
+        return None, None
+    door = Door()
+    defaults = Limits(settings.key_requests_per_min, settings.key_tokens_per_min)
+    feed = KeysFeed(settings.keys_file, defaults, door, time.monotonic)
+    feed.open()
+    return door, feed
 
 
 def build_feed(

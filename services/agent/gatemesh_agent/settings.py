@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from gatemesh_agent.figures_feed import FiguresAddress, read_address
+from gatemesh_agent.keys import MOST_PER_MIN
 from gatemesh_common.settings import ServiceSettings
 
 Pairs = Annotated[dict[str, str], NoDecode]
@@ -126,6 +127,9 @@ class AgentSettings(ServiceSettings):
     total_s: Seconds = 3600.0
     """Longest time for one answer."""
 
+    body_s: Seconds = 300.0
+    """Longest wait for a request's body on a guarded path; after it the answer is 408."""
+
     client_stall_s: Seconds = 300.0
     """Longest wait for a client that does not read its answer."""
 
@@ -199,7 +203,20 @@ class AgentSettings(ServiceSettings):
     """Longest wait for the answer to one probe prompt; up to four times that when busy."""
 
     probe_api_key: str | None = Field(default=None, min_length=1, repr=False)
-    """Key that the engines ask for; probes send it as bearer token. Clients bring their own."""
+    """Key that the engines ask for; probes send it as bearer token. Clients bring their own,
+    unless they show one of KEYS_FILE: then this one goes on instead."""
+
+    keys_file: Path | None = None
+    """File of the API keys that clients must show, followed while running; unset: nobody must."""
+
+    key_requests_per_min: int = Field(default=0, ge=0, le=MOST_PER_MIN)
+    """Requests that a key may send in a minute, unless the file says otherwise; 0: any number."""
+
+    key_tokens_per_min: int = Field(default=0, ge=0, le=MOST_PER_MIN)
+    """The same of tokens, those of prompts and of answers; counted when an answer has ended."""
+
+    expose: Literal["all", "api"] = "all"
+    """Paths of the engines that clients reach: `all`, or `api`: those that are made for them."""
 
     stop_grace_s: float = Field(default=30.0, ge=0, le=3600)
     """Time that running requests get after SIGTERM."""

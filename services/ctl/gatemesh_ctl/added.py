@@ -13,6 +13,8 @@ from gatemesh_ctl.errors import CtlError
 GROUP = "gatemesh.ctl_commands"
 """Each names a function that takes arguments and the program's name, and returns an exit code."""
 HELP = {
+    "agent-keys": "Make, list and take away the API keys of an agent's clients.",
+    "broker-users": "Write a definitions.json with a user per service for a RabbitMQ of yours.",
     "judge": "Run the gates over saved answers; --help says more.",
     "replay": "Decide about stored history once more, with other rules too; --help says more.",
 }
@@ -52,7 +54,8 @@ def tell_addresses(environment: MutableMapping[str, str], folder: Path) -> None:
         (DATABASE_VARIABLE, known.database_url),
     ):
         if address:
-            environment.setdefault(variable, address)
+            # With the file of authorities in it, where one is named.
+            environment[variable] = address
 
 
 def load(point: EntryPoint) -> Callable[[list[str], str], int]:

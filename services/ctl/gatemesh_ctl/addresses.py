@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gatemesh_common.secured import secured_broker, secured_database
 from gatemesh_ctl.errors import CtlError
 
 BROKER_VARIABLE = "GATEMESH_AMQP_URL"
 DATABASE_VARIABLE = "GATEMESH_DATABASE_URL"
+BROKER_CA_VARIABLE = "GATEMESH_AMQP_CA_FILE"
+DATABASE_CA_VARIABLE = "GATEMESH_DATABASE_CA_FILE"
 STATE_VARIABLE = "GATEMESH_STATE"
 RUN_FILE = "run.json"
 
@@ -46,12 +49,33 @@ def needed(address: str | None, what: str, variable: str) -> str:
 
 
 def find_addresses(environment: Mapping[str, str], folder: Path) -> Addresses:
-    """Return the addresses for a call from that folder."""
+    """Return the addresses for a call from that folder.
+
+    Raises:
+        CtlError: a file of authorities is named and cannot be used.
+    """
     facts = read_run(environment, folder)
-    return Addresses(
-        environment.get(BROKER_VARIABLE) or facts.get("amqp_url"),
-        environment.get(DATABASE_VARIABLE) or facts.get("database_url"),
-    )
+    broker, database = environment.get(BROKER_VARIABLE), environment.get(DATABASE_VARIABLE)
+    try:
+        # The local stack's own servers are on this machine, and not encrypted.
+        return Addresses(
+            secured_broker(broker, file_in(environment, BROKER_CA_VARIABLE))
+            if broker
+            else facts.get("amqp_url"),
+            secured_database(database, file_in(environment, DATABASE_CA_VARIABLE))
+            if database
+            else facts.get("database_url"),
+        )
+    except ValueError as error:
+        raise CtlError(
+            str(error), f"correct {BROKER_CA_VARIABLE} or {DATABASE_CA_VARIABLE}, or unset them"
+        ) from None
+
+
+def file_in(environment: Mapping[str, str], variable: str) -> Path | None:
+    """Return the file that a variable names."""
+    named = environment.get(variable)
+    return Path(named) if named else None
 
 
 def read_run(environment: Mapping[str, str], folder: Path) -> dict[str, Any]:

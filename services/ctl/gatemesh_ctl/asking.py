@@ -132,16 +132,16 @@ async def send_request(amqp_url: str, request: ActionRequest) -> None:
         try:
             await publisher.publish(request)
         except BrokerUnavailableError as error:
-            if isinstance(error.__cause__, ChannelAccessRefused):
-                raise CtlError(
-                    "the broker does not let this user publish requests",
-                    "have its administrator grant that: docs/authorisation.md",
-                ) from None
             raise UnreachableError(
                 f"the broker at {shown(amqp_url)} did not confirm: {error}",
                 f"check that it runs and that {BROKER_VARIABLE} is right; asking twice is harmless",
             ) from None
         except BrokerRefusedError as error:
+            if isinstance(error.__cause__, ChannelAccessRefused):
+                raise CtlError(
+                    "the broker does not let this user publish requests",
+                    "have its administrator grant that: docs/authorisation.md",
+                ) from None
             raise CtlError(
                 str(error), f"the user in {BROKER_VARIABLE} must be that of the connection"
             ) from None

@@ -11,6 +11,7 @@ import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import AMQPError, ChannelNotFoundEntity
 
+from gatemesh_common.exchanges import DEAD
 from gatemesh_common.topology import DEAD_LETTERS, WORK_QUEUES
 from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
@@ -120,7 +121,8 @@ async def give_back(channel: AbstractChannel, letter: AbstractIncomingMessage) -
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
     )
     # Confirmed before the original goes: a crash in between doubles a letter, and loses none.
-    await bounded(channel.default_exchange.publish(copy, DEAD_LETTERS, mandatory=True))
+    exchange = await channel.get_exchange(DEAD, ensure=False)
+    await bounded(exchange.publish(copy, letter.routing_key or DEAD_LETTERS, mandatory=True))
     await letter.ack()
 
 

@@ -10,7 +10,7 @@ from gatemesh_mesh.postgres import PostgresServer
 from gatemesh_mesh.prerequisites import ensure_rabbitmq
 from gatemesh_mesh.progress import Progress
 from gatemesh_mesh.rabbit import RabbitNode
-from gatemesh_mesh.state import StateFolder
+from gatemesh_mesh.state import BROKER_SECRETS, StateFolder
 from gatemesh_mesh.supervision import GONE, Supervision, tail
 from gatemesh_mesh.waiting import wait_until
 
@@ -63,6 +63,7 @@ def plan_broker(
         user="gatemesh",
         password=secrets["broker"],
         cookie=secrets["mark"].upper(),
+        service_passwords={service: secrets[name] for service, name in BROKER_SECRETS.items()},
     )
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatemesh_mesh import models_env
@@ -52,6 +52,12 @@ class Addresses:
     database_url: str
     management_url: str | None
     """None when the broker is not ours."""
+    service_amqp_urls: Mapping[str, str] = field(default_factory=dict)
+    """By service: the broker's address with its own login; others use the one for all."""
+
+    def broker_of(self, service: str) -> str:
+        """Return the broker's address as one service is given it."""
+        return self.service_amqp_urls.get(service, self.amqp_url)
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,6 @@ def service_programs(plan: StackPlan) -> list[ProgramSpec]:
 
 def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
     """Return the settings of each service; the one place that knows them all."""
-    shared = {"GATEMESH_AMQP_URL": plan.addresses.amqp_url}
     ports = plan.ports
     manager = {
         "GATEMESH_DATABASE_URL": plan.addresses.database_url,
@@ -202,7 +207,10 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
     }
     if plan.notifier is not None:
         own[NOTIFIER] = notifier_environment(plan, plan.notifier)
-    return {service: shared | settings for service, settings in own.items()}
+    return {
+        service: {"GATEMESH_AMQP_URL": plan.addresses.broker_of(service), **settings}
+        for service, settings in own.items()
+    }
 
 
 def console_environment(plan: StackPlan) -> dict[str, str]:

@@ -3,10 +3,11 @@
 import json
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gatemesh_common.broker_definitions import Site, definitions
 from gatemesh_mesh.ports import LOOPBACK
 from gatemesh_mesh.programs import ProgramSpec
 from gatemesh_mesh.state import write_private
@@ -16,6 +17,16 @@ PORT_NAMES = ("amqp", "management", "prometheus", "epmd", "distribution")
 PLUGINS = "[rabbitmq_management,rabbitmq_prometheus,rabbitmq_consistent_hash_exchange].\n"
 READY_DEADLINE_S = 120.0
 """A start takes 3 s on a quiet machine and up to 60 s on a busy one."""
+
+
+@dataclass(frozen=True)
+class BrokerTls:
+    """Where a node also listens encrypted, and by what it proves itself."""
+
+    port: int
+    ca_file: Path
+    certificate_file: Path
+    key_file: Path
 
 
 @dataclass(frozen=True)
@@ -29,11 +40,26 @@ class RabbitNode:
     user: str
     password: str
     cookie: str
+    service_passwords: Mapping[str, str] = field(default_factory=dict)
+    """By service: the password of the user that has its rights alone."""
+    tls: BrokerTls | None = None
+    """None: it listens unencrypted only, on this machine."""
 
     @property
     def amqp_url(self) -> str:
-        """The address that services use; ends in the default virtual host."""
-        return f"amqp://{self.user}:{self.password}@{LOOPBACK}:{self.ports['amqp']}/"
+        """The address of whoever may do everything; ends in the default virtual host."""
+        return self._url(self.user, self.password)
+
+    @property
+    def service_urls(self) -> dict[str, str]:
+        """By service: the address with its own login."""
+        return {
+            service: self._url(Site().user(service), password)
+            for service, password in self.service_passwords.items()
+        }
+
+    def _url(self, user: str, password: str) -> str:
+        return f"amqp://{user}:{password}@{LOOPBACK}:{self.ports['amqp']}/"
 
     @property
     def management_url(self) -> str:
@@ -58,22 +84,27 @@ def configuration(node: RabbitNode) -> str:
             # The executor holds a command while it pulls weights; the default is half an hour.
             "consumer_timeout = 14400000",
             f"load_definitions = {node.folder / 'definitions.json'}",
+            *(encrypted(node.tls) if node.tls else ()),
             "",
         ]
     )
 
 
-def definitions(node: RabbitNode) -> str:
-    """Return what the node imports at each boot: one administrator, no guest."""
-    user = {"name": node.user, "password": node.password, "tags": "administrator"}
-    rights = {
-        "user": node.user,
-        "vhost": "/",
-        "configure": ".*",
-        "write": ".*",
-        "read": ".*",
-    }
-    return json.dumps({"users": [user], "vhosts": [{"name": "/"}], "permissions": [rights]})
+def encrypted(tls: BrokerTls) -> tuple[str, ...]:
+    """Return the lines of rabbitmq.conf for listening encrypted; clients need no certificate."""
+    return (
+        f"listeners.ssl.1 = {LOOPBACK}:{tls.port}",
+        f"ssl_options.cacertfile = {tls.ca_file}",
+        f"ssl_options.certfile = {tls.certificate_file}",
+        f"ssl_options.keyfile = {tls.key_file}",
+        "ssl_options.verify = verify_none",
+        "ssl_options.versions.1 = tlsv1.2",
+    )
+
+
+def imported(node: RabbitNode) -> str:
+    """Return what the node imports at each boot: an administrator, services' users, no guest."""
+    return json.dumps(definitions(node.service_passwords, Site(), (node.user, node.password)))
 
 
 def environment(node: RabbitNode) -> dict[str, str]:
@@ -104,7 +135,7 @@ def prepare(node: RabbitNode) -> None:
         ("env.conf", ""),
         ("plugins", PLUGINS),
         ("rabbitmq.conf", configuration(node)),
-        ("definitions.json", definitions(node)),
+        ("definitions.json", imported(node)),
     ):
         write_private(node.folder / name, text)
     cookie = node.folder / "home" / ".erlang.cookie"

@@ -198,6 +198,7 @@ def addresses(chosen: Nodes, options: StackOptions) -> Addresses:
         amqp_url=node.amqp_url if node else str(options.amqp_url),
         database_url=server.url() if server else str(options.database_url),
         management_url=node.management_url if node else None,
+        service_amqp_urls=node.service_urls if node else {},
     )
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gatemesh_common.broker_users import SERVICES
 from gatemesh_mesh.errors import AlreadyRunningError, MeshError
 
 STATE_VARIABLE = "GATEMESH_STATE"
@@ -19,6 +20,8 @@ SOCKET_PATH_LIMIT = 90
 """Unix socket paths end at 107 bytes, and supervisor first binds a longer temporary name."""
 
 SECRET_NAMES = ("mark", "supervisor", "broker", "database", "fingerprint", "console")
+BROKER_SECRETS = {service: f"broker_{service}" for service in SERVICES}
+"""By service: the name of its password at the broker."""
 
 
 class StateFolder:
@@ -87,7 +90,8 @@ class StateFolder:
         """Return this folder's random passwords, made at first use; nobody else can read them."""
         path = self.root / "secrets.json"
         known = read_json(path)
-        missing = [name for name in SECRET_NAMES if name not in known]
+        wanted = (*SECRET_NAMES, *BROKER_SECRETS.values())
+        missing = [name for name in wanted if name not in known]
         if missing:
             known |= {name: secrets.token_hex(16) for name in missing}
             write_json(path, known)

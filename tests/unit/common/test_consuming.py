@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from gatemesh_common.broker import VERDICTS
 from gatemesh_common.consuming import (
     has_no_consumer,
+    mend_topology,
     note_age,
     reason_of,
     watch_consumers,
@@ -106,6 +107,8 @@ class Counted:
 
     def __init__(self, *counts: int) -> None:
         self._counts = list(counts)
+        self.may_declare = True
+        self.mended = False
 
     async def channel(self) -> "Counted":
         """Return the channel, too."""
@@ -118,6 +121,7 @@ class Counted:
 
     async def declare_exchange(self, *_: object, **__: object) -> None:
         """Mend nothing."""
+        self.mended = True
         raise OSError
 
     @property
@@ -131,3 +135,14 @@ async def test_consumers_are_lost_at_two_looks_in_a_row() -> None:
     broker = Counted(1, 0, 1, 0, 0, 1)
     await watch_consumers(cast("Publisher", broker), (VERDICTS,), every_s=0)
     assert broker.looks_left == 1
+
+
+async def test_who_may_not_declare_mends_nothing() -> None:
+    """The broker would close the channel that publishes."""
+    broker = Counted()
+    broker.may_declare = False
+    await mend_topology(cast("Publisher", broker))
+    assert not broker.mended
+    broker.may_declare = True
+    await mend_topology(cast("Publisher", broker))
+    assert broker.mended

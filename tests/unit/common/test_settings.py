@@ -1,5 +1,7 @@
 """The environment, read once, with errors that name the variable."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
@@ -61,3 +63,22 @@ def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(SampleSettings)
     with pytest.raises(ValueError, match="frozen"):
         settings.depth = 4  # type: ignore[misc]
+
+
+def test_a_file_of_authorities_becomes_a_part_of_the_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever connects takes the one address; a file without `amqps://` would be of no use."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    monkeypatch.setenv("GATEMESH_SAMPLE_DEPTH", "3")
+    monkeypatch.setenv("GATEMESH_AMQP_CA_FILE", str(ca_file))
+    monkeypatch.setenv("GATEMESH_AMQP_URL", "amqps://u:secret@h/")
+    assert "cafile=" in load_settings(SampleSettings).amqp_url
+    monkeypatch.setenv("GATEMESH_AMQP_URL", "amqp://u:secret@h/")
+    with pytest.raises(SettingsError, match="must begin with amqps://") as caught:
+        load_settings(SampleSettings)
+    assert "secret" not in str(caught.value)
+    monkeypatch.delenv("GATEMESH_AMQP_URL")
+    with pytest.raises(SettingsError, match="must begin with amqps://"):
+        load_settings(SampleSettings)

@@ -60,3 +60,16 @@ def test_a_damaged_state_file_is_as_none(tmp_path: Path, text: str) -> None:
 def test_a_shown_address_has_no_password(address: str, text: str) -> None:
     """It ends up on screens and in tickets."""
     assert shown(address) == text
+
+
+def test_a_file_of_authorities_goes_with_the_address(tmp_path: Path) -> None:
+    """As with services; and an error says what to correct."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    named = {"GATEMESH_AMQP_CA_FILE": str(ca_file), "GATEMESH_DATABASE_CA_FILE": str(ca_file)}
+    given = {"GATEMESH_AMQP_URL": "amqps://h/", "GATEMESH_DATABASE_URL": "postgresql://h/d"}
+    found = find_addresses(named | given, tmp_path)
+    assert "cafile=" in found.broker()
+    assert "sslmode=verify-full" in found.database()
+    with pytest.raises(CtlError, match=r"(?s)amqps://.*GATEMESH_AMQP_CA_FILE"):
+        find_addresses(named | {"GATEMESH_AMQP_URL": "amqp://h/"}, tmp_path)

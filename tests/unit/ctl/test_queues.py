@@ -31,9 +31,13 @@ class Channel:
     """A channel that keeps what is published, or fails."""
 
     def __init__(self, fault: Exception | None = None) -> None:
-        self.default_exchange = self
         self.published: list[Any] = []
         self._fault = fault
+
+    async def get_exchange(self, name: str, *, ensure: bool) -> "Channel":
+        """Return the exchange of dead letters: an operator may publish to no queue."""
+        assert (name, ensure) == ("gatemesh.dead", False)
+        return self
 
     async def publish(self, message: object, key: str, *, mandatory: bool) -> None:
         """Keep it."""
@@ -62,7 +66,7 @@ async def test_a_letter_looked_at_often_is_replaced_by_a_copy(name: str) -> None
     letter, channel = Letter(**{name: RENEW_AT, "x-gatemesh-reason": "why"}), Channel()
     await hand_back(channel, letter)
     [(copy, key)] = channel.published
-    assert key == "gatemesh.dead.letters"
+    assert key == letter.routing_key
     assert (copy.body, copy.message_id, copy.headers) == (
         letter.body,
         "m-1",

@@ -50,6 +50,20 @@ def test_a_missing_database_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_page_names_every_setting() -> None:
     """docs/policy.md is complete."""
     page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
-    shared = {*ServiceSettings.model_fields, "database_url"}
+    shared = {*ServiceSettings.model_fields, "database_url", "database_ca_file"}
     own = {name for name in HealthManagerSettings.model_fields if name not in shared}
     assert [name for name in sorted(own) if f"\n| `{name.upper()}` |" not in page] == []
+
+
+def test_the_database_is_verified_by_a_named_authority(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever connects takes the one address."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    monkeypatch.setenv("GATEMESH_DATABASE_URL", "postgresql://u:p@h/gatemesh")
+    monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(ca_file))
+    assert "sslmode=verify-full" in load_settings(HealthManagerSettings).database_url
+    monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(SettingsError, match=r"GATEMESH_DATABASE_URL: .*there is no CA file"):
+        load_settings(HealthManagerSettings)

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from gatemesh_mesh.errors import MeshError
 from gatemesh_mesh.options import DemoOptions, StackOptions
 
 
@@ -31,3 +34,13 @@ def test_a_notifier_runs_where_somebody_is_to_be_told() -> None:
 def test_the_demo_is_real_unless_told_otherwise() -> None:
     """`./mesh demo` shows the real engine."""
     assert not DemoOptions().sim
+
+
+def test_a_file_of_authorities_goes_with_its_address(tmp_path: Path) -> None:
+    """An error of it is the person's to correct."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    named = {"GATEMESH_AMQP_CA_FILE": str(ca_file), "GATEMESH_AMQP_URL": "amqps://x/"}
+    assert "cafile=" in str(StackOptions.from_environment(named).amqp_url)
+    with pytest.raises(MeshError, match="GATEMESH_AMQP_CA_FILE"):
+        StackOptions.from_environment(named | {"GATEMESH_AMQP_URL": "amqp://x/"})

@@ -50,6 +50,14 @@ def test_every_service_has_the_broker_and_its_own_settings_only(plan: StackPlan)
     assert "GATEMESH_DATABASE_URL" not in environments["agent"]
 
 
+def test_every_service_has_its_own_login_at_a_broker_of_ours(plan: StackPlan) -> None:
+    """Where the broker is somebody else's, all share what was given."""
+    own = {service: f"amqp://{service}/" for service in SERVICES}
+    logins = replace(plan.addresses, service_amqp_urls=own)
+    environments = service_environment(replace(plan, addresses=logins))
+    assert {name: each["GATEMESH_AMQP_URL"] for name, each in environments.items()} == own
+
+
 def test_the_agent_starts_with_the_engines(plan: StackPlan) -> None:
     """Requests flow before the first routing table arrives."""
     agent = service_environment(plan)["agent"]

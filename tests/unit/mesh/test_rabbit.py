@@ -3,12 +3,13 @@
 import json
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gatemesh_mesh import rabbit
-from gatemesh_mesh.rabbit import PORT_NAMES, RabbitNode
+from gatemesh_mesh.rabbit import PORT_NAMES, BrokerTls, RabbitNode
 
 
 @pytest.fixture
@@ -43,11 +44,31 @@ def test_nothing_is_shared_with_a_default_node(node: RabbitNode) -> None:
     assert all(environment[name].startswith(str(node.folder)) for name in own)
 
 
-def test_one_user_and_no_guest(node: RabbitNode) -> None:
+def test_one_administrator_and_no_guest(node: RabbitNode) -> None:
     """Definitions at boot mean that no default user is made."""
-    found = json.loads(rabbit.definitions(node))
+    found = json.loads(rabbit.imported(node))
     assert [user["name"] for user in found["users"]] == ["gatemesh"]
     assert found["permissions"][0]["configure"] == ".*"
+    assert "secret" not in rabbit.imported(node)
+
+
+def test_each_service_has_its_own_login(node: RabbitNode) -> None:
+    """Its password is in its own address only."""
+    shared = replace(node, service_passwords={"agent": "a-pass", "executor": "e-pass"})
+    found = json.loads(rabbit.imported(shared))
+    names = {user["name"] for user in found["users"]}
+    assert names == {"gatemesh", "gatemesh_agent", "gatemesh_executor"}
+    assert shared.service_urls["agent"] == "amqp://gatemesh_agent:a-pass@127.0.0.1:21000/"
+    assert "pass" not in rabbit.imported(shared).replace("password", "")
+
+
+def test_it_listens_encrypted_where_it_is_told_to(node: RabbitNode) -> None:
+    """On the loopback address as well."""
+    assert "ssl" not in rabbit.configuration(node)
+    tls = BrokerTls(21_100, Path("ca.pem"), Path("cert.pem"), Path("key.pem"))
+    lines = rabbit.configuration(replace(node, tls=tls)).splitlines()
+    assert "listeners.ssl.1 = 127.0.0.1:21100" in lines
+    assert "ssl_options.keyfile = key.pem" in lines
 
 
 def test_files_are_private_and_the_cookie_stays(node: RabbitNode) -> None:

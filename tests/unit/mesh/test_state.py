@@ -8,6 +8,7 @@ import pytest
 
 from gatemesh_mesh.errors import AlreadyRunningError, MeshError
 from gatemesh_mesh.state import (
+    BROKER_SECRETS,
     SECRET_NAMES,
     StateFolder,
     explained,
@@ -34,8 +35,8 @@ def mode(path: Path) -> int:
 def test_secrets_are_made_once_and_are_private(folder: StateFolder) -> None:
     """A second start uses the passwords of the first."""
     secrets = folder.secrets()
-    assert set(secrets) == set(SECRET_NAMES)
-    assert len(set(secrets.values())) == len(SECRET_NAMES)
+    assert set(secrets) == {*SECRET_NAMES, *BROKER_SECRETS.values()}
+    assert len(set(secrets.values())) == len(secrets)
     assert folder.secrets() == secrets
     assert mode(folder.root / "secrets.json") == 0o600
 

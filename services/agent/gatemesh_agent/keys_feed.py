@@ -1,0 +1,80 @@
+"""Follows the file of API keys: a change holds within a second, a fault changes nothing."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from gatemesh_agent.door import Door
+from gatemesh_agent.keys import ApiKey, KeysUnreadableError, Limits, read_keys
+from gatemesh_agent.metrics import KEYS, KEYS_INVALID
+from gatemesh_common.errors import SettingsError
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 1.0
+Mark = tuple[int, int, int]
+
+
+class KeysFeed:
+    """Brings a file's keys to the door."""
+
+    def __init__(
+        self, path: Path, defaults: Limits, door: Door, clock_s: Callable[[], float]
+    ) -> None:
+        self._path = path
+        self._defaults = defaults
+        self._door = door
+        self._clock_s = clock_s
+        self._seen: Mark | None = None
+        self._fault = ""
+
+    def open(self) -> None:
+        """Read the keys for the first time.
+
+        Raises:
+            SettingsError: the file cannot be read; an agent that must check keys does not start.
+        """
+        try:
+            self._take(self._read())
+        except (OSError, KeysUnreadableError) as error:
+            raise SettingsError(f"GATEMESH_AGENT_KEYS_FILE: {self._path}: {error}") from None
+
+    async def run(self) -> None:
+        """Follow the file until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            self.look()
+
+    def look(self) -> None:
+        """Take in the file if it has changed; keep the keys of before if it is at fault."""
+        try:
+            if mark_of(self._path) == self._seen:
+                return
+            self._take(self._read())
+        except (OSError, KeysUnreadableError) as error:
+            self._tell(str(error))
+
+    def _tell(self, fault: str) -> None:
+        KEYS_INVALID.set(1)
+        if fault != self._fault:
+            log.warning("keys_invalid", extra={"file": str(self._path), "error": fault})
+        self._fault = fault
+
+    def _read(self) -> dict[bytes, ApiKey]:
+        # Marked first: what is written meanwhile is read at the next look.
+        self._seen = mark_of(self._path)
+        return read_keys(self._path.read_text(encoding="utf-8"), self._defaults)
+
+    def _take(self, keys: dict[bytes, ApiKey]) -> None:
+        self._door.replace(keys, self._clock_s())
+        KEYS.set(len(keys))
+        KEYS_INVALID.set(0)
+        self._fault = ""
+        log.info("keys_read", extra={"keys": len(keys)})
+
+
+def mark_of(path: Path) -> Mark:
+    """Return what differs once a file has been written anew."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
