@@ -101,10 +101,14 @@ USERS = (
     BrokerUser(
         "shadow",
         "compares answers",
-        owns=(r"shadow\.routing\..*",),
+        owns=(r"shadow\.(routing|capture_terms)\..*",),
         reads=("shadow.samples",),
-        sends={ALERTS: r"^verdict\.v1\.(l2|l4)\.", DEAD: own_letters("shadow")},
-        hears={EVENTS: keys("routing")},
+        sends={
+            ALERTS: r"^verdict\.v1\.(l2|l4)\.",
+            EVENTS: keys("capture"),
+            DEAD: own_letters("shadow"),
+        },
+        hears={EVENTS: keys("routing", "capture_terms")},
     ),
     BrokerUser(
         "notifier",
