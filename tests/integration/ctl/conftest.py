@@ -86,9 +86,13 @@ class CommandLine:
 
 
 @pytest.fixture
-def ctl(vhost_url: str, fresh_database: str) -> CommandLine:
-    """Give a command line for this test's broker and database."""
-    return CommandLine(GATEMESH_AMQP_URL=vhost_url, GATEMESH_DATABASE_URL=fresh_database)
+def ctl(vhost_url: str, fresh_database: str, tmp_path: Path) -> CommandLine:
+    """Give a command line for this test's broker and database, far from any local stack."""
+    return CommandLine(
+        GATEMESH_AMQP_URL=vhost_url,
+        GATEMESH_DATABASE_URL=fresh_database,
+        GATEMESH_STATE=str(tmp_path),
+    )
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The doctor at a real broker and a real database, without any service."""
 
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import psycopg
@@ -75,9 +76,7 @@ async def test_rights_are_looked_at(bench: Bench, vhost_url: str) -> None:
         call_management(bench, "DELETE", f"users/{user}", None)
 
 
-async def test_a_database_is_looked_at_as_a_reader(
-    fresh_database: str, ctl: CommandLine, vhost_url: str
-) -> None:
+async def test_a_database_is_looked_at_as_a_reader(fresh_database: str, tmp_path: Path) -> None:
     """Empty, behind, as it should be; the role is enough, and the fleet is not there yet."""
     folder = find_migrations(None)
     [empty] = of(looked(fresh_database), "migrations")
@@ -106,6 +105,9 @@ async def test_a_database_is_looked_at_as_a_reader(
         "clock": Level.OK,
     }
     assert of(found, "migrations")[0].facts["found"] == SCHEMA_VERSION
+    nowhere = "amqp://127.0.0.1:1/"
+    addresses = {"GATEMESH_DATABASE_URL": fresh_database, "GATEMESH_AMQP_URL": nowhere}
+    ctl = CommandLine(**addresses, GATEMESH_STATE=str(tmp_path))
     answer = await ctl.call("doctor", "--policy", "no-such-policy.toml")
     assert answer.code == 1
     assert "no rules were ever in force here" in answer.out

@@ -1,6 +1,10 @@
 """What the doctor says of a broker; the looking is tested on a real one."""
 
+from typing import Self, cast
+
 import pytest
+from aio_pika.abc import AbstractChannel
+from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 
 from gatemesh_common.topology import DEAD_LETTERS, WORK_QUEUES
 from gatemesh_ctl.doctor_broker import (
@@ -10,6 +14,7 @@ from gatemesh_ctl.doctor_broker import (
     judge_topology,
     judge_version,
     known_queues,
+    look_at_rights,
 )
 from gatemesh_ctl.findings import Level
 from gatemesh_ctl.queues import QueueState
@@ -76,3 +81,44 @@ def test_one_dead_letter_is_a_warning() -> None:
     [found] = judge_lengths([QueueState(DEAD_LETTERS, 1, 0)])
     assert found.level is Level.WARNING
     assert "dead-letters" in found.cure
+
+
+class Refusing:
+    """A channel, and an exchange on it, whose broker answers so."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+        self.opened_anew = False
+
+    async def get_exchange(self, name: str, *, ensure: bool) -> Self:
+        """Return an exchange without asking for it."""
+        assert not ensure
+        return self
+
+    async def unbind(self, exchange: str, routing_key: str) -> None:
+        """Refuse, or take nothing away."""
+        if self._error is not None:
+            raise self._error
+
+    async def reopen(self) -> None:
+        """Be a channel again."""
+        self.opened_anew = True
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (None, Level.OK),
+        (ChannelAccessRefused("access to exchange 'vllm_control' in vhost '/'"), Level.FAULT),
+        (ChannelAccessRefused("write access to exchange 'vllm_control' in vhost '/'"), Level.FAULT),
+        (ChannelAccessRefused("read access to exchange 'gatemesh.dead' in vhost '/'"), Level.OK),
+        (ChannelNotFoundEntity("no exchange 'vllm_control'"), Level.UNKNOWN),
+    ],
+)
+async def test_rights_are_told_by_the_exchange_that_is_named(
+    error: Exception | None, level: Level
+) -> None:
+    """Brokers before 3.11 do not say which kind of access they refuse; reading comes last."""
+    channel = Refusing(error)
+    assert (await look_at_rights(cast(AbstractChannel, channel))).level is level
+    assert channel.opened_anew is (error is not None)
