@@ -36,7 +36,8 @@ SENDERS = {
     "trial.v1": PEOPLE,
     "command.v1": {"health_manager"},
     **{key: {"executor"} for key in ("report.v1", "step.v1", "observed.v1")},
-    **{key: {"agent"} for key in ("telemetry.v1", "rejected.v1", "applied.v1", "capture.v1")},
+    **{key: {"agent"} for key in ("telemetry.v1", "rejected.v1", "applied.v1")},
+    "capture.v1": {"agent", "shadow"},
 }
 """By the first words of a key; what is not named is the manager's."""
 
