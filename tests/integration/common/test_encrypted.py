@@ -148,7 +148,6 @@ def running(server: PostgresServer, made: Certificates) -> Iterator[None]:
         *("-c", "ssl=on", "-c", f"ssl_cert_file={made.certificate_file}"),
         *("-c", f"ssl_key_file={made.key_file}"),
     )
-    own = {"user": server.run_as, "extra_groups": []} if server.run_as else {}
     with server.log_file.open("wb") as log:
         process = subprocess.Popen(
             [*postgres.program(server).argv, *options],
@@ -156,8 +155,9 @@ def running(server: PostgresServer, made: Certificates) -> Iterator[None]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            user=server.run_as or None,
             group=pwd.getpwnam(server.run_as).pw_gid if server.run_as else None,
-            **own,  # type: ignore[arg-type]
+            extra_groups=[] if server.run_as else None,
         )
     try:
         url = f"{server.url('postgres')}?sslmode=require"
