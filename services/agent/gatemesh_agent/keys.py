@@ -1,9 +1,10 @@
-"""API keys of the agent's clients: kept as hashes, in a TOML file, each with its limits. Pure."""
+"""API keys of the agent's clients: kept as hashes, in a TOML file, each with its limits."""
 
 import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -62,6 +63,19 @@ class KeysFile(BaseModel):
 def digest_of(secret: str) -> bytes:
     """Return what is kept of a key: it is long and random, so a plain hash cannot be guessed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def text_in(path: Path) -> str:
+    """Return what a file of keys holds.
+
+    Raises:
+        KeysUnreadableError: it is no text.
+        OSError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise KeysUnreadableError(f"no UTF-8 at byte {error.start}") from None
 
 
 def read_keys(text: str, defaults: Limits) -> dict[bytes, ApiKey]:

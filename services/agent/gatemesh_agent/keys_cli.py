@@ -16,6 +16,7 @@ from gatemesh_agent.keys import (
     digest_of,
     parse,
     read_keys,
+    text_in,
     written,
 )
 
@@ -66,7 +67,7 @@ def entries_in(path: Path) -> list[Entry]:
     """
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
+    text = text_in(path)
     read_keys(text, Limits())
     return parse(text).keys
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gatemesh_agent.door import Door
-from gatemesh_agent.keys import ApiKey, KeysUnreadableError, Limits, read_keys
+from gatemesh_agent.keys import ApiKey, KeysUnreadableError, Limits, read_keys, text_in
 from gatemesh_agent.metrics import KEYS, KEYS_INVALID
 from gatemesh_common.errors import SettingsError
 
@@ -52,7 +52,11 @@ class KeysFeed:
             if mark_of(self._path) == self._seen:
                 return
             self._take(self._read())
-        except (OSError, KeysUnreadableError) as error:
+        except OSError as error:
+            # Rights that are mended leave no mark: it is tried until it can be read.
+            self._seen = None
+            self._tell(str(error))
+        except KeysUnreadableError as error:
             self._tell(str(error))
 
     def _tell(self, fault: str) -> None:
@@ -64,7 +68,7 @@ class KeysFeed:
     def _read(self) -> dict[bytes, ApiKey]:
         # Marked first: what is written meanwhile is read at the next look.
         self._seen = mark_of(self._path)
-        return read_keys(self._path.read_text(encoding="utf-8"), self._defaults)
+        return read_keys(text_in(self._path), self._defaults)
 
     def _take(self, keys: dict[bytes, ApiKey]) -> None:
         self._door.replace(keys, self._clock_s())

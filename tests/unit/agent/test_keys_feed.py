@@ -42,6 +42,36 @@ def test_a_change_is_taken_in(tmp_path: Path) -> None:
     assert KEYS._value.get() == 2
 
 
+def test_a_file_that_comes_back_is_read_again(tmp_path: Path) -> None:
+    """Also the same file as before, with the same marks: its rights were mended, or its place."""
+    path, aside = tmp_path / "keys.toml", tmp_path / "aside"
+    write(path, "one")
+    feed, door = feed_of(path)
+    feed.open()
+    path.rename(aside)
+    feed.look()
+    assert KEYS_INVALID._value.get() == 1
+    aside.rename(path)
+    feed.look()
+    assert opens(door, "one")
+    assert KEYS_INVALID._value.get() == 0
+
+
+def test_a_file_that_is_no_text_is_a_fault(tmp_path: Path) -> None:
+    """And not the end of whoever follows it."""
+    path = tmp_path / "keys.toml"
+    path.write_bytes(b"\xff\xfe[")
+    with pytest.raises(SettingsError, match="no UTF-8 at byte 0"):
+        feed_of(path)[0].open()
+    write(path, "one")
+    feed, door = feed_of(path)
+    feed.open()
+    path.write_bytes(b"\xff\xfe[")
+    feed.look()
+    assert KEYS_INVALID._value.get() == 1
+    assert opens(door, "one")
+
+
 @pytest.mark.parametrize("text", ["[[keys]", None], ids=["at-fault", "gone"])
 def test_a_fault_changes_nothing_and_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str | None

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gatemesh_agent.metering import TAIL_BYTES, Meter
+from gatemesh_agent.metering import TAIL_BYTES, USAGE_BYTES, Meter
 
 CHAT = b'"usage":{"prompt_tokens":10,"total_tokens":30,"completion_tokens":20,"details":null}'
 RESPONSE = (
@@ -51,7 +51,19 @@ def test_a_text_that_speaks_of_its_use_is_no_count() -> None:
     assert count(said) == 0
 
 
-def test_no_more_than_the_end_is_kept() -> None:
+@pytest.mark.parametrize("size", [1, TAIL_BYTES, USAGE_BYTES, 50_000])
+def test_what_comes_behind_the_count_hides_nothing(size: int) -> None:
+    """A client who asks for figures of the prompt gets them there, as much as it likes."""
+    behind = b',"prompt_logprobs":[%b]}' % (b"1," * size)
+    answer = b'{"choices":[],%b%b' % (CHAT, behind)
+    assert count(answer) == 30
+    assert count(*(answer[i : i + 7] for i in range(0, len(answer), 7))) == 30
+
+
+def test_no_more_than_the_count_is_kept() -> None:
     """An answer of any length costs the same memory."""
-    assert count(CHAT, b"x" * TAIL_BYTES) == 0
-    assert count(*([b"x" * (TAIL_BYTES - 1)] * 3), CHAT) == 30
+    meter = Meter()
+    for piece in (CHAT, *([b"x" * 5000] * 3)):
+        meter.see(piece)
+    kept = [getattr(meter, name) for name in ("_tail", "_usage")]
+    assert [len(each) for each in kept] == [TAIL_BYTES, USAGE_BYTES]
