@@ -99,9 +99,10 @@ class Mailbox:
     def put(self, fact: Fact, now_s: float) -> bool:
         """Take in a fact; False for one that says nothing new to this target."""
         lines = self._waiting.get(fact.pool, {})
-        if self._is_known(fact, lines):
-            return False
+        is_known = self._is_known(fact, lines)
         self._note_accused(fact)
+        if is_known:
+            return False
         known = lines.get(fact.subject)
         ids = (*(known.message_ids if known else ()), fact.message_id)
         repeated = known is not None and known.fact.word == fact.word
@@ -126,7 +127,10 @@ class Mailbox:
 
     def _note_accused(self, fact: Fact) -> None:
         if fact.level is Level.QUIET:
-            self._accused.pop(fact.subject, None)
+            # Also what it became meanwhile: an incident that ends in quarantine is over by release.
+            names = [name for name, one in self._accused.items() if one == fact.instance]
+            for name in names:
+                del self._accused[name]
         elif not fact.is_alert and fact.instance:
             self._accused[fact.subject] = fact.instance
             self._forget_oldest(self._accused)
@@ -153,6 +157,7 @@ class Mailbox:
     def fail(self, notification: Notification) -> None:
         """Forget that something was told: nobody got it."""
         for line in notification.lines:
+            self._accused.pop(line.fact.subject, None)
             if self._told.get(line.fact.subject) == line.fact.word:
                 del self._told[line.fact.subject]
 

@@ -48,9 +48,13 @@ class Journal:
             ) from error
 
     def has(self, target: str, message_id: str) -> bool:
-        """True when the target was told of this message."""
+        """True when the target was told of this message; what cannot be looked up is told again."""
         query = "SELECT 1 FROM told WHERE target = ? AND message_id = ?"
-        return self._file.execute(query, (target, message_id)).fetchone() is not None
+        try:
+            return self._file.execute(query, (target, message_id)).fetchone() is not None
+        except sqlite3.Error as error:
+            log.warning("journal_not_read", extra={"error": type(error).__name__})
+            return False
 
     def write(self, target: str, lines: Iterable[Line], now: datetime) -> bool:
         """Keep that a target was told of some lines; False when the disk does not take it.

@@ -4,9 +4,9 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.notifier.parts import braked, told, verdict
+from tests.unit.notifier.parts import braked, state, told, verdict
 
-from gatemesh_notifier.facts import AlertChoice, Fact, Level, alert_fact
+from gatemesh_notifier.facts import AlertChoice, Fact, Level, alert_fact, state_fact
 from gatemesh_notifier.grouping import Bucket, Mailbox, Pace
 
 PACE = Pace(gather_s=5, quiet_gather_s=60, per_min=60, burst=100)
@@ -116,6 +116,30 @@ def test_alerts_of_an_accused_instance_only_go_with_more_news() -> None:
     box.put(told(status="resolved"), 8)
     assert box.take(11)
     assert box.put(alert(), 70)
+
+
+def test_alerts_of_a_released_instance_are_told_again() -> None:
+    """Its incident ended in quarantine; what is seen after the release is news."""
+    box = mailbox()
+    box.put(told(), 0)
+    box.put(told(status="quarantined"), 1)
+    assert box.take(5)
+    assert not box.put(alert(), 6)
+    released = state_fact(state(before="quarantined", after="restarting", trigger="released"))
+    assert released is not None
+    box.put(released, 7)
+    assert box.take(67)
+    assert box.put(alert(), 70)
+
+
+def test_alerts_beside_what_could_not_be_delivered_are_told() -> None:
+    """Nobody has heard of the incident that would have told them."""
+    box = mailbox()
+    box.put(told(), 0)
+    found = box.take(5)
+    assert found is not None
+    box.fail(found)
+    assert box.put(alert(), 6)
 
 
 def test_alerts_are_counted_and_repeated_slowly() -> None:

@@ -75,6 +75,7 @@ def test_a_disk_that_takes_nothing_ends_nothing(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.close()
     assert not journal.write("room", [line(told())], NOW)
+    assert not journal.has("room", "m-1")
     assert journal.forget(NOW) == 0
 
 
