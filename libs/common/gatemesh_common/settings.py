@@ -74,7 +74,10 @@ def describe_faults(settings_class: type[ServiceSettings], error: ValidationErro
     lines = []
     for fault in error.errors(include_input=False, include_url=False):
         name = ".".join(str(part) for part in fault["loc"])
-        variable = name if name.startswith("GATEMESH_") else f"{prefix}{name}".upper()
+        field = settings_class.model_fields.get(name)
+        # A default that does not fit what was set is named by its field.
+        known = str(field.validation_alias) if field and field.validation_alias else name
+        variable = known if known.startswith("GATEMESH_") else f"{prefix}{known}".upper()
         # A fault of several settings together has no place; its text names them.
         lines.append(f"{variable}: {fault['msg']}" if name else fault["msg"])
     return "cannot start, settings are wrong; set these environment variables:\n  " + "\n  ".join(

@@ -41,6 +41,8 @@ def read_tokens(settings: ConsoleSettings) -> Tokens:
         raise SettingsError(
             f"GATEMESH_CONSOLE_TOKENS_FILE: cannot be read ({error.strerror}); check its rights"
         ) from error
+    except UnicodeDecodeError:
+        raise SettingsError("GATEMESH_CONSOLE_TOKENS_FILE: must be UTF-8 text") from None
 
 
 async def serve(settings: ConsoleSettings) -> int:

@@ -48,7 +48,7 @@ def read_key(text: str, columns: Sequence[str]) -> Key | None:
     try:
         padded = text[:MOST_KEY_CHARS] + "=" * (-len(text) % 4)
         words = json.loads(base64.urlsafe_b64decode(padded))
-    except ValueError:
+    except (ValueError, RecursionError):
         words = None
     if (
         not isinstance(words, list)

@@ -84,7 +84,7 @@ CAPTURES = """
     ORDER BY received_at LIMIT :limit"""
 CAPTURE_TEXTS = """
     SELECT * FROM capture_texts_v1
-    WHERE instance_id = :instance_id
+    WHERE instance_id = :instance_id AND capture_id = ANY(CAST(:ids AS text[]))
         AND received_at BETWEEN CAST(:since AS timestamptz) - interval '10 minutes'
             AND coalesce(CAST(:until AS timestamptz), now())
     ORDER BY received_at LIMIT :limit"""
@@ -222,7 +222,10 @@ class Store:
         figures = await self._rows_if_any(
             CAPTURES, limit=limit, incident_id=incident["incident_id"], **span
         )
-        return figures, await self._rows_if_any(CAPTURE_TEXTS, limit=limit, **span)
+        ids = [row["capture_id"] for row in figures if row["has_text"]]
+        if not ids:
+            return figures, []
+        return figures, await self._rows_if_any(CAPTURE_TEXTS, limit=limit, ids=ids, **span)
 
     async def requests(self, after: Key | None, limit: int = PAGE_ROWS) -> Page:
         """Return a page of what operators asked for, the newest first."""

@@ -1,6 +1,6 @@
 """The timeline: the last hours as a page, what happens now as a stream."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
 
 from starlette.requests import Request
@@ -8,7 +8,6 @@ from starlette.responses import Response, StreamingResponse
 
 from gatemesh_console.desk import SESSION_COOKIE, desk_of, fragment, page, session_of, wanted
 from gatemesh_console.errors import BadInputError
-from gatemesh_console.live import Watcher
 from gatemesh_console.metrics import STREAMS
 from gatemesh_console.paging import read_key
 from gatemesh_console.store import EVENT_KEY
@@ -17,6 +16,8 @@ SHOWN = 100
 SPAN = timedelta(hours=24)
 PATIENCE_S = 5.0
 RETRY_MS = 2000
+YEARS = range(2000, 9000)
+"""No event lies outside, and a day or a zone more is still a moment."""
 
 
 async def timeline_page(request: Request) -> Response:
@@ -44,17 +45,19 @@ async def timeline_stream(request: Request) -> Response:
     desk = desk_of(request)
     if desk.feed.watchers >= desk.settings.most_streams:
         return Response("too many live timelines are open; close one", 503)
-    watcher = desk.feed.join(read_number(request.headers.get("last-event-id", "")))
+    last_seen = read_number(request.headers.get("last-event-id", ""))
     return StreamingResponse(
-        stream(request, watcher),
+        stream(request, last_seen),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def stream(request: Request, watcher: Watcher) -> AsyncIterator[str]:
+async def stream(request: Request, last_seen: int | None) -> AsyncGenerator[str]:
     """Give the lines of the stream; a comment now and then shows that it lives."""
     desk, secret = desk_of(request), request.cookies.get(SESSION_COOKIE, "")
+    # Only now: of a browser that left before its first line, nobody would forget the watcher.
+    watcher = desk.feed.join(last_seen)
     STREAMS.inc()
     try:
         yield f"retry: {RETRY_MS}\n\n"
@@ -90,7 +93,7 @@ def read_moment(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         found = None
-    if found is None or found.tzinfo is None:
+    if found is None or found.tzinfo is None or found.year not in YEARS:
         raise BadInputError("before", "must be a moment such as 2026-01-01T12:00:00Z")
     return found
 

@@ -41,6 +41,19 @@ def test_every_fault_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in text
 
 
+def test_a_default_that_does_not_fit_is_named_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever named authorities and left the address out is told which variable to set."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    monkeypatch.setenv("GATEMESH_SAMPLE_DEPTH", "3")
+    monkeypatch.delenv("GATEMESH_AMQP_URL", raising=False)
+    monkeypatch.setenv("GATEMESH_AMQP_CA_FILE", str(ca_file))
+    with pytest.raises(SettingsError, match="\n  GATEMESH_AMQP_URL: "):
+        load_settings(SampleSettings)
+
+
 class PairSettings(ServiceSettings):
     """Settings that must fit each other."""
 

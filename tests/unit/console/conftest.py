@@ -143,6 +143,7 @@ CAPTURE = {
         {"n": 4, "logprob": -0.5, "entropy": 2.5, "fault": False},
         {"n": 5, "logprob": None, "entropy": None, "fault": True},
     ],
+    "has_text": True,
 }
 TEXTS = {
     "capture_id": "c-1",

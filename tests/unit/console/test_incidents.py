@@ -34,6 +34,19 @@ async def test_a_capture_shows_tokens_and_both_answers(office: Office) -> None:
     assert HOSTILE not in text
 
 
+async def test_texts_are_asked_for_of_the_captures_that_are_shown(office: Office) -> None:
+    """Others of the same minutes must not take their place; without any, nothing is asked."""
+    bare = CAPTURE | {"capture_id": "c-2", "has_text": False}
+    office.store.tables |= {"captures_v1": [CAPTURE, bare], "capture_texts_v1": [TEXTS]}
+    await office.client.get("/incidents/i-1")
+    asked = [values["ids"] for query, values in office.store.asked if "capture_texts_v1" in query]
+    assert asked == [["c-1"]]
+    office.store.tables["captures_v1"] = [bare]
+    office.store.asked.clear()
+    await office.client.get("/incidents/i-1")
+    assert not any("capture_texts_v1" in query for query, _ in office.store.asked)
+
+
 async def test_figures_are_shown_where_texts_may_not_be_read(office: Office) -> None:
     """And the page says why there is no text."""
     office.store.tables["captures_v1"] = [CAPTURE]

@@ -1,5 +1,6 @@
 """Pages follow each other by key."""
 
+import base64
 from datetime import UTC, datetime
 
 import pytest
@@ -35,6 +36,12 @@ def test_anything_else_is_refused(text: str) -> None:
         return
     assert found is not None
     assert len(found) == len(COLUMNS)
+
+
+def test_a_deep_nest_is_refused() -> None:
+    """As anything else that is no key."""
+    with pytest.raises(BadInputError, match="after"):
+        read_key(base64.urlsafe_b64encode(b"[" * 1400).decode(), COLUMNS)
 
 
 def test_the_first_page_has_no_key() -> None:

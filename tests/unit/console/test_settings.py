@@ -15,8 +15,9 @@ OWN = set(ConsoleSettings.model_fields) - set(ServiceSettings.model_fields)
 def test_every_setting_is_on_the_page() -> None:
     """Whoever runs a console has only that page."""
     text = PAGE.read_text()
-    assert [name for name in OWN if f"`{name.upper()}`" not in text] == ["database_url"]
-    assert "GATEMESH_DATABASE_URL" in text
+    shared = ("database_url", "database_ca_file")
+    named = {f"GATEMESH_{name.upper()}" if name in shared else name.upper() for name in OWN}
+    assert [name for name in sorted(named) if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,19 @@ def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, valu
     """The console does not start with it."""
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match=name):
+        load_settings(ConsoleSettings)
+
+
+def test_the_database_is_verified_by_a_named_authority(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As by every other service; what is read there is whom people trust."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(ca_file))
+    assert "sslmode=verify-full" in load_settings(ConsoleSettings).database_url
+    monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(SettingsError, match=r"GATEMESH_DATABASE_URL: .*there is no CA file"):
         load_settings(ConsoleSettings)
 
 

@@ -1,9 +1,11 @@
 """The timeline as a page and as a stream."""
 
 import pytest
+from starlette.requests import Request
 
+from gatemesh_console.desk import SESSION_COOKIE
 from gatemesh_console.errors import BadInputError
-from gatemesh_console.timeline import SHOWN, as_data, read_moment, read_number
+from gatemesh_console.timeline import SHOWN, as_data, read_moment, read_number, stream
 
 from .conftest import EVENT, HOSTILE, NOW, Office, make_office
 
@@ -39,20 +41,64 @@ async def test_streams_are_limited() -> None:
     assert (await office.client.get("/timeline/stream")).status == 503
 
 
-async def test_a_stream_ends_with_its_watcher_and_tells_the_rest_first() -> None:
-    """Lines are escaped rows, in the reader's language."""
-    office = make_office()
-    await office.client.sign_in("token-of-bob")
-    office.desk.feed.take([EVENT, EVENT | {"what": "second"}])
-    watcher = office.desk.feed.join(0)
-    while (await watcher.next(0)) is not None:
-        pass
-    assert (await office.client.get("/timeline/stream", cookie="x")).status == 401
+def asking(office: Office) -> Request:
+    """Return what a signed-in browser asks with."""
+    jar = "; ".join(f"{name}={value}" for name, value in office.client.cookies.items())
+    return Request(
+        {
+            "type": "http",
+            "app": office.client.application,
+            "method": "GET",
+            "path": "/timeline/stream",
+            "query_string": b"",
+            "headers": [(b"host", b"mesh.test"), (b"cookie", jar.encode())],
+        }
+    )
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z"])
+async def test_a_stream_tells_what_was_missed_and_what_comes(office: Office) -> None:
+    """Lines are escaped rows with their number; who leaves is forgotten."""
+    feed = office.desk.feed
+    feed.take([EVENT, EVENT | {"what": "second"}])
+    lines = stream(asking(office), 1)
+    assert (await anext(lines)).startswith("retry: ")
+    missed = await anext(lines)
+    assert missed.startswith("id: 2\nevent: row\ndata: <tr>")
+    assert "second" in missed
+    assert HOSTILE not in missed
+    feed.take([EVENT | {"what": "third"}])
+    assert "third" in await anext(lines)
+    assert feed.watchers == 1
+    await lines.aclose()
+    assert feed.watchers == 0
+
+
+async def test_a_stream_that_nobody_began_to_read_holds_no_place(office: Office) -> None:
+    """A browser may leave before the first line."""
+    lines = stream(asking(office), None)
+    assert office.desk.feed.watchers == 0
+    await lines.aclose()
+
+
+async def test_a_stream_ends_with_its_session(office: Office) -> None:
+    """Its page is told so, and does not come again and again."""
+    lines = stream(asking(office), None)
+    await anext(lines)
+    office.desk.sessions.end(office.client.cookies[SESSION_COOKIE])
+    assert await anext(lines) == "event: end\ndata: signed out\n\n"
+    assert [line async for line in lines] == []
+
+
+async def test_a_stream_is_for_the_signed_in() -> None:
+    """As every page."""
+    assert (await make_office().client.get("/timeline/stream")).status == 401
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00Z"]
+)
 def test_a_moment_has_a_zone(text: str) -> None:
-    """Or it is refused."""
+    """Or it is refused, as is one before all time."""
     with pytest.raises(BadInputError, match="before"):
         read_moment(text)
 

@@ -1,8 +1,12 @@
 """Tokens are known by their hash, and a wrong line is told without its text."""
 
+from pathlib import Path
+
 import pytest
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_console.__main__ import read_tokens
+from gatemesh_console.settings import ConsoleSettings
 from gatemesh_console.tokens import Person, Role, digest_of, make_token, parse_tokens, token_line
 
 LINES = f"# who\n\nann operator {digest_of('a')}; bob viewer {digest_of('b').upper()}"
@@ -53,3 +57,11 @@ def test_a_made_token_is_long_and_its_line_is_read_back() -> None:
     line = token_line("ann", Role.VIEWER, token)
     assert token not in line
     assert parse_tokens(line).person(token) == Person("ann", Role.VIEWER)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """By name, before anything listens."""
+    path = tmp_path / "tokens.txt"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="GATEMESH_CONSOLE_TOKENS_FILE: must be UTF-8"):
+        read_tokens(ConsoleSettings(tokens_file=path))
