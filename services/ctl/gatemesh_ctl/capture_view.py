@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gatemesh_ctl.cli_capture import CAPTURE_COLUMNS
-from gatemesh_ctl.output import table_of
+from gatemesh_ctl.output import printable, table_of
 from gatemesh_ctl.store import Row
 
 STYLES = ((0.5, "green"), (2.0, "yellow"), (4.0, "dark_orange"))
@@ -35,7 +35,7 @@ def shown(capture: Row, texts: Row | None, note: str = "") -> RenderableType:
     if capture["steps"]:
         parts += [legend(), window_of(capture["steps"], texts)]
         parts.append(table_of(step_rows(capture, texts), STEP_COLUMNS))
-    parts += [Text(f"{name}: {texts[name]}") for name in TEXTS if texts and texts[name]]
+    parts += [Text(f"{name}: {printable(texts[name])}") for name in TEXTS if texts and texts[name]]
     if note or capture["text_withheld"]:
         parts.append(Text(note or f"text withheld: {capture['text_withheld']}", style="yellow"))
     return Group(*parts)
@@ -51,7 +51,8 @@ def facts_of(capture: Row) -> Text:
         "text": f"{capture['text_policy']}, redacted: {pairs(capture['redactions']) or 'nothing'}",
         "second": capture["second_instance_id"] or "",
     }
-    return Text("\n".join(f"{name}: {value}" for name, value in known.items() if value))
+    lines = (f"{name}: {value}" for name, value in known.items() if value)
+    return Text(printable("\n".join(lines)))
 
 
 def pairs(values: Row) -> str:
@@ -101,11 +102,6 @@ def tokens_of(steps: Sequence[Row], texts: Row | None) -> Iterator[str]:
 def has_tokens(steps: Sequence[Row], texts: Row | None) -> bool:
     """Return True where the text of each step is known."""
     return texts is not None and len(texts["tokens"] or ()) == len(steps)
-
-
-def printable(token: str) -> str:
-    """Return a token without what would steer a terminal; line ends stay."""
-    return "".join(one if one.isprintable() or one == "\n" else "\ufffd" for one in token)
 
 
 def bar(entropy: float | None) -> str:

@@ -40,7 +40,7 @@ from gatemesh_ctl.application import (
 )
 from gatemesh_ctl.completing import incident_ids
 from gatemesh_ctl.errors import CtlError, UnreachableError
-from gatemesh_ctl.output import table_of
+from gatemesh_ctl.output import printable, table_of
 from gatemesh_ctl.summary import needs, pool_rows, queue_row, unwell
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def show_status(parts: "dict[str, list[Row]]") -> None:
             screen.print(table_of(parts[name], shown))
             screen.print()
     for line in needs(parts):
-        screen.print(line, markup=False)
+        screen.print(printable(line), markup=False)
 
 
 @application.command()

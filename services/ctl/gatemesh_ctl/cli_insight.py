@@ -24,7 +24,7 @@ from gatemesh_ctl.application import (
     show_json,
 )
 from gatemesh_ctl.completing import incident_ids
-from gatemesh_ctl.output import plain
+from gatemesh_ctl.output import plain, printable
 
 if TYPE_CHECKING:
     from gatemesh_ctl.findings import Finding
@@ -114,7 +114,7 @@ def explain(
     for title, sentences in explained["words"].items():
         screen.print(HEADINGS[title], style="bold")
         for sentence in sentences:
-            screen.print(f"  {sentence}", markup=False, highlight=False)
+            screen.print(f"  {printable(sentence)}", markup=False, highlight=False)
 
 
 def doctor(
@@ -167,7 +167,7 @@ def print_findings(findings: "list[Finding]") -> None:
     """Print each finding on a line, with its cure below where there is something to do."""
     screen = console()
     for one in findings:
-        line = f"{one.level:8} {one.check:13} {one.what}"
+        line = printable(f"{one.level:8} {one.check:13} {one.what}")
         screen.print(line, style=STYLES[one.level], markup=False, highlight=False)
         if one.cure and one.level != "ok":
             screen.print(f"{'':22} -> {one.cure}", markup=False, highlight=False)

@@ -19,6 +19,7 @@ from gatemesh_ctl.application import (
     show_json,
 )
 from gatemesh_ctl.completing import action_names, instance_names, pool_names
+from gatemesh_ctl.output import printable
 
 if TYPE_CHECKING:
     from gatemesh_common.messages import ActionRequest
@@ -119,7 +120,8 @@ def follow(store: "Store", message: "ActionRequest", wait_s: float, *, json_form
         events.append(event)
         if not json_form:
             line = f"{event['at'].astimezone():%H:%M:%S}  {event['kind']:9} {event['what']}"
-            console().print(f"{line}  {event['detail'] or ''}", markup=False, highlight=False)
+            line = printable(f"{line}  {event['detail'] or ''}")
+            console().print(line, markup=False, highlight=False)
 
     if not json_form:
         show_sent(message, json_form=False)
@@ -127,7 +129,7 @@ def follow(store: "Store", message: "ActionRequest", wait_s: float, *, json_form
     if json_form:
         show_json(followed_facts(message, followed, events))
     else:
-        console().print(f"{followed.ending}: {followed.why}", markup=False)
+        console().print(printable(f"{followed.ending}: {followed.why}"), markup=False)
     if followed.ending is not Ending.DONE:
         undecided = followed.ending is Ending.UNDECIDED
         raise typer.Exit(EXIT_UNDECIDED if undecided else EXIT_FAILED)

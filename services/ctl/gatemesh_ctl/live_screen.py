@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gatemesh_ctl.application import POOL_COLUMNS, TRAFFIC_COLUMNS, UNWELL_COLUMNS
-from gatemesh_ctl.output import table_of
+from gatemesh_ctl.output import printable, table_of
 from gatemesh_ctl.store import Row
 from gatemesh_ctl.watching import Look, event_line
 
@@ -40,7 +40,7 @@ class Screen:
                 shown += [table_of(parts[name], columns), Text()]
         if unwell := parts.get("unwell", []):
             shown += [table_of(unwell[:MOST_UNWELL], UNWELL_COLUMNS), Text()]
-        shown += [Text(line, style="bold yellow") for line in self._last.needs]
+        shown += [Text(printable(line), style="bold yellow") for line in self._last.needs]
         if self._last.fault is not None:
             shown.append(Text(f"{self._last.fault.wrong}; trying again", style="bold red"))
         room = max(3, height - FRAME_LINES - min(len(unwell), MOST_UNWELL))

@@ -63,4 +63,12 @@ def cell(name: str, value: Any) -> str:
     text = str(value)
     if name in ("incident_id", "command_id", "message_id"):
         text = text[:SHORT_ID]
-    return text.replace("[", "\\[")
+    return printable(text).replace("[", "\\[")
+
+
+def printable(text: str) -> str:
+    """Return a text without what would steer a terminal; line ends and tabs stay.
+
+    Names, reasons and answers come from outside, and the screen is an operator's.
+    """
+    return "".join(one if one.isprintable() or one in "\n\t" else "\ufffd" for one in text)

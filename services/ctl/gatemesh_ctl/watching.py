@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from gatemesh_ctl.errors import UnreachableError
+from gatemesh_ctl.output import printable
 from gatemesh_ctl.store import Row
 from gatemesh_ctl.summary import needs, pool_rows, unwell
 
@@ -122,4 +123,5 @@ def event_line(row: Row) -> str:
     """Return an event as one line."""
     at = row["at"].astimezone()
     detail = f"  {row['detail']}" if row["detail"] else ""
-    return f"{at:%m-%d %H:%M:%S}  {row['instance_id']}  {row['kind']:8}  {row['what']}{detail}"
+    line = f"{at:%m-%d %H:%M:%S}  {row['instance_id']}  {row['kind']:8}  {row['what']}{detail}"
+    return printable(line).replace("\n", " ")

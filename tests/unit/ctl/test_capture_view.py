@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gatemesh_ctl.capture_view import bar, printable, shown, step_rows, style_of, window_of
+from gatemesh_ctl.capture_view import bar, shown, step_rows, style_of, window_of
 from gatemesh_ctl.store import Row
 
 
@@ -97,8 +97,13 @@ def test_entropy_has_a_colour_and_a_height(entropy: float | None, colour: str, h
 
 
 def test_nothing_steers_the_terminal() -> None:
-    """A damaged engine writes anything."""
-    assert printable("a\x1b[2Jb\n") == "a\ufffd[2Jb\n"
+    """A damaged engine writes anything, and so do clients."""
+    hostile = "a\x1b[2Jb"
+    texts: Row = {"tokens": [hostile] * 4, "prompt": hostile, "answer": hostile}
+    row = capture(model=hostile, labels={"gpu": hostile}, reason=hostile)
+    told = printed(row, texts | {"second_answer": hostile})
+    assert "\x1b" not in told
+    assert "answer: a\ufffd[2Jb" in told
 
 
 def test_the_figures_around_the_fault_are_listed() -> None:

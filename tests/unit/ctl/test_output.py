@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from rich.console import Console
 
-from gatemesh_ctl.output import as_json, cell, print_rows
+from gatemesh_ctl.output import as_json, cell, print_rows, printable
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,9 @@ def test_a_table_has_its_columns() -> None:
 def test_other_values_become_text() -> None:
     """An identifier of the database's own kind, say."""
     assert json.loads(as_json({"a": {1}.__class__})) == {"a": "<class 'set'>"}
+
+
+def test_nothing_steers_the_terminal() -> None:
+    """Clients, engines and publishers by hand write what they like."""
+    assert printable("a\x1b[2Jb\x9b1m\n\tc") == "a\ufffd[2Jb\ufffd1m\n\tc"
+    assert cell("reason", "\x1b]0;owned\x07") == "\ufffd]0;owned\ufffd"

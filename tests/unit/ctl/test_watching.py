@@ -148,3 +148,4 @@ def test_an_event_is_one_line() -> None:
     """Moment, instance, kind, words."""
     assert event_line(event(1)).endswith("engine-0  state     event 1  why")
     assert event_line({**event(1), "detail": None}).endswith("event 1")
+    assert event_line({**event(1), "detail": "a\nb\x1b[2J"}).endswith("event 1  a b\ufffd[2J")
