@@ -148,7 +148,6 @@ def running(server: PostgresServer, made: Certificates) -> Iterator[None]:
         *("-c", "ssl=on", "-c", f"ssl_cert_file={made.certificate_file}"),
         *("-c", f"ssl_key_file={made.key_file}"),
     )
-    own = {"user": server.run_as, "extra_groups": []} if server.run_as else {}
     with server.log_file.open("wb") as log:
         process = subprocess.Popen(
             [*postgres.program(server).argv, *options],
@@ -157,7 +156,8 @@ def running(server: PostgresServer, made: Certificates) -> Iterator[None]:
             stdout=log,
             stderr=subprocess.STDOUT,
             group=pwd.getpwnam(server.run_as).pw_gid if server.run_as else None,
-            **own,  # type: ignore[arg-type]
+            user=server.run_as,
+            extra_groups=[] if server.run_as else None,
         )
     try:
         url = f"{server.url('postgres')}?sslmode=require"
