@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gatemesh_agent.settings import AgentSettings
+from gatemesh_console.settings import ConsoleSettings
 from gatemesh_executor.settings import ExecutorSettings
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_shadow.settings import ShadowSettings
@@ -66,6 +67,7 @@ def test_every_alert_is_played_both_ways() -> None:
         ("health_manager", HealthManagerSettings),
         ("executor", ExecutorSettings),
         ("shadow", ShadowSettings),
+        ("console", ConsoleSettings),
     ],
 )
 def test_services_are_scraped_where_they_listen(job: str, settings: Any) -> None:
@@ -75,6 +77,12 @@ def test_services_are_scraped_where_they_listen(job: str, settings: Any) -> None
     assert targets["targets"] == [f"{job}:{port}"]
     composed = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
     assert job in composed
+
+
+def test_a_job_is_named_once() -> None:
+    """Prometheus does not start with two of one name."""
+    names = [one["job_name"] for one in read("prometheus.yml")["scrape_configs"]]
+    assert sorted(names) == sorted(JOBS)
 
 
 @needs_promtool
