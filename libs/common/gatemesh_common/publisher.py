@@ -189,8 +189,11 @@ class Publisher:
         """Give a channel on a connection of its own, for what may be refused.
 
         A refusal closes the channel, and what is under way on the one for publishing with it.
+
+        Raises:
+            AMQPError, OSError, TimeoutError: the broker is away, or does not answer.
         """
-        connection = await aio_pika.connect(self._amqp_url)
+        connection = await aio_pika.connect(self._amqp_url, timeout=self._deadline_s)
         try:
             yield await connection.channel()
         finally:

@@ -45,6 +45,12 @@ class Entrance:
         return self.door.enter(secret, self.clock_s())
 
 
+def authorization_in(headers: Mapping[str, str]) -> str | None:
+    """Return what a client shows of itself as `Authorization` words it, by whichever header."""
+    api_key = headers.get(API_KEY)
+    return headers.get(hdrs.AUTHORIZATION) or (f"Bearer {api_key}" if api_key else None)
+
+
 async def turn_away(client: Client, refusal: Refusal) -> None:
     """Answer a request that was not let in.
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from gatemesh_agent.collected import Report
 from gatemesh_agent.exact_lines import ExactLine, lines_of, may_name, names_xargs
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.l3_exact import ExactChoice, ExactGate
-from gatemesh_agent.judging import Exchange, Report, nobody, proof_of
+from gatemesh_agent.judging import Exchange, nobody, proof_of
 from gatemesh_agent.metrics import PLUGIN_LINES, PLUGIN_SILENT
 from gatemesh_agent.reporting import Life
 from gatemesh_agent.requests import Asked

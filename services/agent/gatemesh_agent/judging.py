@@ -9,9 +9,7 @@ from typing import Any, Protocol, Self
 
 from gatemesh_agent.attribution import Accusation, ClientRequest
 from gatemesh_agent.baselines import Baselines
-from gatemesh_agent.collected import Collected as Collected  # noqa: PLC0414
-from gatemesh_agent.collected import Report as Report  # noqa: PLC0414
-from gatemesh_agent.collected import note_judged
+from gatemesh_agent.collected import Collected, Report, note_judged
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of

@@ -13,7 +13,7 @@ from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.cases import Case
 from gatemesh_agent.client import Client, allow_body, read_body
 from gatemesh_agent.door import Refusal
-from gatemesh_agent.entrance import Entrance, begin_metering, settle, turn_away
+from gatemesh_agent.entrance import Entrance, authorization_in, begin_metering, settle, turn_away
 from gatemesh_agent.errors import ClientGoneError
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.headers import (
@@ -190,7 +190,7 @@ class Proxy:
         return Origin(
             request_id=request_id,
             traceparent=traceparent,
-            tenant=tenant_of(request.headers.get(hdrs.AUTHORIZATION), body, self._hash_key),
+            tenant=tenant_of(authorization_in(request.headers), body, self._hash_key),
             prompt_fingerprint=prompt_fingerprint(body, self._hash_key),
             decoding=decoding_of(body),
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gatemesh_agent.after import Answered
 from gatemesh_common.messages import Attribution, ShadowSample, Verdict
-from gatemesh_common.rates import Bucket as Bucket  # noqa: PLC0414
+from gatemesh_common.rates import Bucket
 
 Cause = Literal["random", "suspicion", "header"]
 SUSPICIOUS = 0.5

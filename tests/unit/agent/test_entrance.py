@@ -6,7 +6,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from gatemesh_agent.client import Client
 from gatemesh_agent.door import CLOSED_PATH, Door, Holder, Refusal
-from gatemesh_agent.entrance import Entrance, begin_metering, settle, turn_away
+from gatemesh_agent.entrance import Entrance, authorization_in, begin_metering, settle, turn_away
 from gatemesh_agent.keys import ApiKey, Limits, digest_of
 
 
@@ -29,6 +29,15 @@ def test_paths_are_closed_before_keys_are_asked_for() -> None:
     assert entrance.enter("/metrics", {}) is CLOSED_PATH
     assert entrance.enter("/v1/models", {}) is None
     assert entrance.withheld == ()
+
+
+def test_a_key_names_its_tenant_by_either_header() -> None:
+    """The same one, whichever way a client's library sends it."""
+    assert authorization_in({"Authorization": "Bearer one"}) == "Bearer one"
+    assert authorization_in({"X-Api-Key": "one"}) == "Bearer one"
+    assert authorization_in({"Authorization": "Bearer one", "X-Api-Key": "two"}) == "Bearer one"
+    assert authorization_in({"X-Api-Key": ""}) is None
+    assert authorization_in({}) is None
 
 
 def test_a_key_is_shown_to_no_engine() -> None:

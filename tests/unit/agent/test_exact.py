@@ -10,9 +10,10 @@ import pytest
 from multidict import CIMultiDict
 
 from gatemesh_agent.attribution import ClientRequest
+from gatemesh_agent.collected import Collected
 from gatemesh_agent.exact import ExactFigures, ExactReport, ExactTerms
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
-from gatemesh_agent.judging import Collected, Exchange
+from gatemesh_agent.judging import Exchange
 from gatemesh_agent.reporting import Life, Origin
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.upstream import Order

@@ -10,11 +10,12 @@ from multidict import CIMultiDict
 
 from gatemesh_agent.attribution import Accusation, ClientRequest
 from gatemesh_agent.baselines import Baselines
+from gatemesh_agent.collected import Collected
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.yardstick import Metric
-from gatemesh_agent.judging import AnswerJudge, Collected, Exchange, Judging
+from gatemesh_agent.judging import AnswerJudge, Exchange, Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry

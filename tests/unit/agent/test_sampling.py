@@ -15,7 +15,7 @@ from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.reading import CallParts, Reading
 from gatemesh_agent.reporting import Life, Origin
 from gatemesh_agent.requests import Route, understand
-from gatemesh_agent.sampling import Bucket, SampleTerms, Sampling, has_other_media, sample_of
+from gatemesh_agent.sampling import SampleTerms, Sampling, has_other_media, sample_of
 from gatemesh_agent.transcript import Transcript
 from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import (
@@ -114,10 +114,10 @@ def test_zero_per_second_turns_everything_off() -> None:
 
 def test_the_rate_is_bounded() -> None:
     """A second's worth may come at once."""
-    bucket = Bucket(2.0)
-    assert [bucket.take(10.0) for _ in range(3)] == [True, True, False]
-    assert [bucket.take(10.5), bucket.take(10.5)] == [True, False]
-    assert not Bucket(0.0).take(1e9)
+    found = sampling(per_s=2.0)
+    assert [found.has_room(10.0) for _ in range(3)] == [True, True, False]
+    assert [found.has_room(10.5), found.has_room(10.5)] == [True, False]
+    assert not sampling(per_s=0).has_room(1e9)
 
 
 def test_large_ones_and_pictures_stay() -> None:

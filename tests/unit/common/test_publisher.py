@@ -130,3 +130,24 @@ async def test_closing_what_was_never_open() -> None:
     publisher = Publisher("amqp://guest:guest@127.0.0.1:1/", "test")
     await publisher.close()
     await publisher.close()
+
+
+async def test_a_channel_of_its_own_is_not_waited_for_without_end() -> None:
+    """Something listens there and says nothing: not a broker, or one that hangs."""
+    left = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        left.set()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    publisher = Publisher(f"amqp://u:p@127.0.0.1:{port}/", "agent", 0.05)
+    async with asyncio.timeout(20):
+        with pytest.raises(TimeoutError):
+            async with publisher.fresh_channel():
+                pass
+        await left.wait()
+    server.close()
+    await server.wait_closed()
