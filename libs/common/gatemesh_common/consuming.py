@@ -106,14 +106,22 @@ def dead_letter_middleware(
         ) -> bool | None:
             if not isinstance(exc_val, Exception) or self.msg is None:
                 return False
-            handler = self.context.get("handler_")
-            queue = handler.queue.name if isinstance(handler, RabbitSubscriber) else "unknown"
-            return await bury(publisher, self.msg, queue, exc_val)
+            return await bury(publisher, self.msg, queue_of(self.context), exc_val)
 
     def build(msg: Any | None = None, /, *, context: ContextRepo) -> BaseMiddleware[Any, Any]:
         return DeadLetterMiddleware(msg, context=context)
 
     return build
+
+
+def queue_of(context: ContextRepo) -> str:
+    """Return the queue that a message came by; of one process's own, what they are all called."""
+    handler = context.get("handler_")
+    if not isinstance(handler, RabbitSubscriber):
+        return "unknown"
+    name: str = handler.queue.name
+    # Each start has another ending, and would be a series of its own.
+    return name.rpartition(".")[0] if handler.queue.exclusive else name
 
 
 class AgeMiddleware(BaseMiddleware[Any, Any]):
@@ -122,9 +130,7 @@ class AgeMiddleware(BaseMiddleware[Any, Any]):
     async def on_receive(self) -> None:
         """Note the age of one that says when it was sent."""
         if self.msg is not None:
-            handler = self.context.get("handler_")
-            queue = handler.queue.name if isinstance(handler, RabbitSubscriber) else "unknown"
-            note_age(queue, self.msg.headers.get(TIME_HEADER), time.time())
+            note_age(queue_of(self.context), self.msg.headers.get(TIME_HEADER), time.time())
         return await super().on_receive()
 
 

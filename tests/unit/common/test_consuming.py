@@ -7,14 +7,17 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from faststream import ContextRepo
+from faststream.rabbit import RabbitBroker
 from prometheus_client import REGISTRY
 from pydantic import ValidationError
 
-from gatemesh_common.broker import VERDICTS
+from gatemesh_common.broker import VERDICTS, broadcast_queue, work_queue
 from gatemesh_common.consuming import (
     has_no_consumer,
     mend_topology,
     note_age,
+    queue_of,
     reason_of,
     watch_consumers,
 )
@@ -146,3 +149,15 @@ async def test_who_may_not_declare_mends_nothing() -> None:
     broker.may_declare = True
     await mend_topology(cast("Publisher", broker))
     assert broker.mended
+
+
+def test_a_queue_of_one_process_has_the_label_of_all() -> None:
+    """Else every start would leave a series behind."""
+    broker = RabbitBroker()
+    for queue, label in (
+        (broadcast_queue("notifier.alerts.1f2e3d4c", "#"), "notifier.alerts"),
+        (work_queue(VERDICTS), "health_manager.verdicts"),
+    ):
+        handler = broker.subscriber(queue)
+        assert queue_of(cast("ContextRepo", {"handler_": handler})) == label
+    assert queue_of(cast("ContextRepo", {})) == "unknown"
