@@ -17,6 +17,8 @@ from gatemesh_common.spans import Attributes, Span
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PROPAGATOR = TraceContextTextMapPropagator()
+LONGEST_SENDING_S = 3.0
+"""For one batch, all tries together; a service that ends waits for its last one."""
 
 
 class OtelSpan:
@@ -97,9 +99,8 @@ def sampler_of(share: float | None) -> Sampler:
 @contextmanager
 def exporting(service: str, endpoint: str, share: float | None) -> Iterator[OtelSpans]:
     """Send spans to an OTLP endpoint while the block runs; a collector that is away loses them."""
-    spans = OtelSpans(
-        service, BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)), sampler_of(share)
-    )
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=LONGEST_SENDING_S)
+    spans = OtelSpans(service, BatchSpanProcessor(exporter), sampler_of(share))
     try:
         yield spans
     finally:
