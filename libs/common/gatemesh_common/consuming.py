@@ -15,6 +15,7 @@ from faststream.rabbit import Channel, RabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 from pydantic import ValidationError
 
+from gatemesh_common.captures import Capture
 from gatemesh_common.declaring import declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.exchanges import DEAD, SHADOW
@@ -148,6 +149,15 @@ def note_age(queue: str, sent: object, now_s: float) -> None:
     QUEUE_AGE_SECONDS.labels(queue).observe(max(now_s - sent_s, 0.0))
 
 
+def body_kept(message: aio_pika.abc.AbstractIncomingMessage) -> bytes:
+    """Return what the dead letters keep of a message's body: nothing where it may hold text.
+
+    Samples carry prompts and answers, and so may captures; others may read the dead letters.
+    """
+    is_capture = (message.routing_key or "").startswith(f"{Capture.routing_key}.")
+    return b"" if message.exchange == SHADOW or is_capture else message.body
+
+
 async def bury(
     publisher: Publisher,
     message: aio_pika.abc.AbstractIncomingMessage,
@@ -160,10 +170,8 @@ async def bury(
         "message_dead_lettered",
         extra={"queue": queue, "message_id": message.message_id, "reason": reason},
     )
-    # Samples carry prompts and answers: of one that nobody can read, only the reason is kept.
-    body = b"" if message.exchange == SHADOW else message.body
     copy = aio_pika.Message(
-        body,
+        body_kept(message),
         content_type=message.content_type,
         message_id=message.message_id,
         type=message.type,

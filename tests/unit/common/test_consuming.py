@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from aio_pika.abc import AbstractIncomingMessage
 from faststream import ContextRepo
 from faststream.rabbit import RabbitBroker
 from prometheus_client import REGISTRY
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 
 from gatemesh_common.broker import VERDICTS, broadcast_queue, work_queue
 from gatemesh_common.consuming import (
+    body_kept,
     has_no_consumer,
     mend_topology,
     note_age,
@@ -22,7 +24,7 @@ from gatemesh_common.consuming import (
     watch_consumers,
 )
 from gatemesh_common.errors import GatemeshError
-from gatemesh_common.messages import ActionRequest, Verdict
+from gatemesh_common.messages import ALERTS, EVENTS, SHADOW, ActionRequest, Verdict
 from gatemesh_common.publisher import Publisher
 
 
@@ -161,3 +163,18 @@ def test_a_queue_of_one_process_has_the_label_of_all() -> None:
         handler = broker.subscriber(queue)
         assert queue_of(cast("ContextRepo", {"handler_": handler})) == label
     assert queue_of(cast("ContextRepo", {})) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("exchange", "key", "kept"),
+    [
+        (ALERTS, "verdict.v1.l1.failed.e", b"{}"),
+        (EVENTS, "capture_terms.v1.p", b"{}"),
+        (EVENTS, "capture.v1.p.e", b""),
+        (SHADOW, "sample.v1.p", b""),
+    ],
+)
+def test_no_text_of_clients_is_among_the_dead_letters(exchange: str, key: str, kept: bytes) -> None:
+    """Whoever looks at those may not read prompts and answers."""
+    message = SimpleNamespace(exchange=exchange, routing_key=key, body=b"{}")
+    assert body_kept(cast("AbstractIncomingMessage", message)) == kept
