@@ -39,9 +39,9 @@ scrape, which alerts and dashboards there are: [observability.md](observability.
 Every service shows them at `/metrics` of its admin port: agent 9101, health_manager 9102, executor
 9103, shadow 9104, notifier 9105, console 9106. Label values come from closed lists (gates, reasons,
 states, queues, classes of errors) or from what you configure (pools, plugged-in gates, balancers,
-targets). The one label that grows with the fleet is `instance_id`; no request, incident or text is
-one. A histogram has `_bucket`, `_sum` and `_count`; a counter begins at 0 with each start of the
-process.
+targets, names of keys). The one label that grows with the fleet is `instance_id`; no request,
+incident or text is one. A histogram has `_bucket`, `_sum` and `_count`; a counter begins at 0 with
+each start of the process.
 """
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -36,7 +37,10 @@ def decided_console(database_url: str, amqp_url: str) -> Iterator[Console]:
     with subprocess.Popen(service, env=environment) as manager:
         console = Console(database_url, amqp_url)
         try:
-            asyncio.run(observe(amqp_url, ("engine-0", "engine-1")))
+            # In a thread of its own: Playwright leaves a loop running in this one.
+            with ThreadPoolExecutor(1) as thread:
+                telling = observe(amqp_url, ("engine-0", "engine-1"))
+                thread.submit(asyncio.run, telling).result()
             until_known(plain_url(database_url), 2)
             console.await_ready()
             yield console

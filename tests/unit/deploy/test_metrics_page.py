@@ -15,8 +15,18 @@ KINDS = {"Counter", "Gauge", "Histogram", "Summary", "Info", "Enum"}
 BOUNDED = {
     *("action", "attribution", "balancer", "cause", "check_level", "condition", "error"),
     *("exchange", "fate", "found", "gate", "how", "known", "measure", "model", "need", "outcome"),
-    *("kind", "level", "target"),
-    *("pool", "purpose", "queue", "reason", "rerouted", "route", "stage", "standing", "state"),
+    *(
+        "key",
+        "pool",
+        "purpose",
+        "queue",
+        "reason",
+        "rerouted",
+        "route",
+        "stage",
+        "standing",
+        "state",
+    ),
     *("status", "step", "trigger", "type", "version", "why", "kind", "target", "level"),
 }
 """Labels with values from a closed list or from the configuration."""
