@@ -9,6 +9,7 @@ import tempfile
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -22,7 +23,12 @@ from gatemesh_mesh.ports import choose_ports
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.rabbit import BrokerTls
 from gatemesh_mesh.state import StateFolder
-from gatemesh_mesh.suite import FAILED_CHECKS_VARIABLE, REAL_ENGINE_VARIABLE
+from gatemesh_mesh.suite import (
+    CONTAINERS_VARIABLE,
+    FAILED_CHECKS_VARIABLE,
+    REAL_ENGINE_VARIABLE,
+    broker_version,
+)
 from gatemesh_mesh.supervision import Supervision
 
 # A busy machine is slow, and that is no fault of what is tested.
@@ -34,6 +40,8 @@ settings.load_profile("busy")
 BROKER_VARIABLE = "GATEMESH_TEST_AMQP_URL"
 MANAGEMENT_VARIABLE = "GATEMESH_TEST_MANAGEMENT_URL"
 DATABASE_VARIABLE = "GATEMESH_TEST_DATABASE_URL"
+NO_ENGINE = pytest.StashKey[str | None]()
+"""Why the containers that were asked for cannot be had."""
 
 
 EARLY_FOLDERS = (
@@ -70,6 +78,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `./mesh test` run the tests in parts, the first while the engine is installed."""
     choices = ("early", "stacks", "engines", "fleet")
     parser.addoption("--part", choices=choices, help="a part of all tests")
+    parser.addoption(
+        "--containers",
+        metavar="VERSION",
+        type=broker_version,
+        default=os.environ.get(CONTAINERS_VARIABLE) or None,
+        help="broker of this version, such as 3, 4 or 4.3, and database in containers",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look once whether the containers that were asked for can be had."""
+    config.stash[NO_ENGINE] = None
+    if config.getoption("containers"):
+        # Not loaded by others: it takes most of a second.
+        from tests import containers  # noqa: PLC0415
+
+        containers.settle()
+        config.stash[NO_ENGINE] = containers.missing_engine()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which broker and database the tests use."""
+    source = bench_source(config.getoption("containers"), config.stash[NO_ENGINE], os.environ)
+    return f"broker and database: {source}"
+
+
+def bench_source(
+    version: str | None, missing_engine: str | None, environment: Mapping[str, str]
+) -> str:
+    """Return in words where broker and database come from."""
+    if missing_engine:
+        return f"native, for no Docker engine answers: {missing_engine}"
+    if version:
+        return f"containers, RabbitMQ {version} and PostgreSQL 17"
+    named = [name for name in (BROKER_VARIABLE, DATABASE_VARIABLE) if environment.get(name)]
+    return f"native, save what {' and '.join(named)} names" if named else "native"
 
 
 def part_of(file: str) -> str:
@@ -117,15 +161,42 @@ class Bench:
     database_url: str
     tls: BrokerTls | None = None
     """How the broker is reached encrypted; None where it is not ours."""
+    metrics_port: int | None = None
+    """Where the broker shows its metrics; None where it can be asked."""
 
 
 @pytest.fixture(scope="session")
-def bench() -> Iterator[Bench]:
+def bench(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Start what the environment does not name, once, and end it with the session."""
+    version = pytestconfig.getoption("containers")
     broker, database = os.environ.get(BROKER_VARIABLE), os.environ.get(DATABASE_VARIABLE)
-    if broker and database:
-        yield Bench(broker, management_of(broker), database)
-        return
+    with ExitStack() as opened:
+        if version and not pytestconfig.stash[NO_ENGINE]:
+            folder = tmp_path_factory.mktemp("tls")
+            yield opened.enter_context(contained_bench(version, folder))
+        elif broker and database:
+            yield Bench(broker, management_of(broker), database)
+        else:
+            yield opened.enter_context(native_bench(broker, database))
+
+
+@contextmanager
+def contained_bench(version: str, folder: Path) -> Iterator[Bench]:
+    """Run both in containers while the block lasts."""
+    from tests import containers  # noqa: PLC0415 (see above)
+
+    made = make_certificates(folder)
+    with (
+        containers.running_database() as database,
+        containers.running_broker(version, made) as broker,
+    ):
+        tls = BrokerTls(broker.amqps_port, made.ca_file, made.certificate_file, made.key_file)
+        yield Bench(broker.amqp_url, broker.management_url, database, tls, broker.metrics_port)
+
+
+@contextmanager
+def native_bench(broker: str | None, database: str | None) -> Iterator[Bench]:
+    """Run as private nodes what has no address yet while the block lasts."""
     folder = StateFolder(Path(tempfile.mkdtemp(prefix="gatemesh-test-")))
     folder.create()
     supervision = Supervision(folder)

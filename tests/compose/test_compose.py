@@ -31,6 +31,12 @@ pytestmark = [
     ),
 ]
 
+LISTED_AND_INSTALLED = """
+import importlib.metadata, json
+listed = json.load(open("/opt/gatemesh/sbom.cdx.json"))["components"]
+print(sorted(f"{one['name']}=={one['version']}" for one in listed))
+print(sorted(f"{one.name}=={one.version}" for one in importlib.metadata.distributions()))
+"""
 VICTIM = "engine-1"
 FROZEN = "engine-2"
 DOUBTED = "engine-0"
@@ -66,6 +72,14 @@ def test_everything_is_healthy(stack: Composed) -> None:
     assert set(found) == {*LASTING, "secrets", "migrate"}
     assert {found[name]["Health"] for name in LASTING} == {"healthy"}
     assert [found[name]["ExitCode"] for name in ("secrets", "migrate")] == [0, 0]
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_an_image_lists_what_it_holds(stack: Composed, service: str) -> None:
+    """The bill of materials is of the very packages that the service can load."""
+    listed, installed = stack.python(service, LISTED_AND_INSTALLED).splitlines()
+    assert listed == installed
+    assert "gatemesh==" in listed
 
 
 def test_a_chat_request_is_answered(stack: Composed) -> None:

@@ -150,6 +150,14 @@ def check_and_test(
     compose: Annotated[
         bool, typer.Option("--compose", help="Also run those of compose.yaml; needs Docker.")
     ] = False,
+    containers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION",
+            parser=suite.broker_version,
+            help="Broker of this version (3, 4, 4.3) and database in containers, where Docker is.",
+        ),
+    ] = None,
     faults: Annotated[
         bool, typer.Option("--faults", help="Play the whole fault suite, and nothing else.")
     ] = False,
@@ -161,13 +169,15 @@ def check_and_test(
     ] = False,
 ) -> None:
     """Check format, types and layers, then run the tests; more arguments go to pytest."""
+    if containers:
+        # Every part of the tests inherits it.
+        os.environ[suite.CONTAINERS_VARIABLE] = containers
     if faults:
         command = suite.faults_command(context.args)
         raise typer.Exit(suite.run_tests(command, REPOSITORY, [], suite.faults_facts(page)))
     console = Console()
     with ExitStack() as opened:
         if kube:
-            # Every part of the tests inherits it.
             os.environ.update(opened.enter_context(kube_facts(REPOSITORY, os.environ, console)))
         raise typer.Exit(run_suite(context.args, console, fast=fast, real=real, compose=compose))
 

@@ -1,6 +1,7 @@
 """`./mesh test`: formatter, linter, types, import contracts, then all tests."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,9 @@ BALANCERS_VARIABLE = "GATEMESH_BALANCERS_UNAVAILABLE"
 COMPOSE_VARIABLE = "GATEMESH_COMPOSE"
 """Set to 1, the tests of `compose.yaml` run; they need a Docker engine."""
 
+CONTAINERS_VARIABLE = "GATEMESH_TEST_CONTAINERS"
+"""Set to a version of RabbitMQ, the tests' broker and database come from containers."""
+
 FAULTS_VARIABLE = "GATEMESH_FAULTS"
 """Set to 1, the fault suite plays its long scenarios, too."""
 
@@ -38,6 +42,8 @@ STEPS_VARIABLE = "GATEMESH_STATE_MACHINE_STEPS"
 STATE_MACHINE_STEPS = 100_000
 STATE_MACHINE = "tests/unit/health_manager/test_state_machine.py"
 FAULTS_FOLDER = "tests/faults"
+
+VERSION = re.compile(r"\d+(\.\d+){0,2}")
 
 SLOWEST_SHOWN = 25
 """Tests whose time is shown at the end."""
@@ -62,6 +68,17 @@ class Check:
 
     name: str
     argv: tuple[str, ...]
+
+
+def broker_version(text: str) -> str:
+    """Return a version as tags of images name it.
+
+    Raises:
+        ValueError: it is none, such as `latest`.
+    """
+    if not VERSION.fullmatch(text):
+        raise ValueError(f"{text!r} is no version of RabbitMQ; give one such as 3, 4 or 4.3")
+    return text
 
 
 def static_checks(repository: Path) -> list[Check]:

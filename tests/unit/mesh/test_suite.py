@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.conftest import part_of
+from tests.conftest import BROKER_VARIABLE, bench_source, part_of
 
 from gatemesh_mesh.suite import (
     PARTS,
     SLOWEST_SHOWN,
     Check,
+    broker_version,
     faults_command,
     faults_facts,
     pytest_command,
@@ -140,3 +141,33 @@ def test_every_test_is_in_one_part(pytestconfig: pytest.Config) -> None:
         if re.search(r"^pytestmark = .*real_engine", path.read_text(), re.MULTILINE)
     ]
     assert {part_of(file) for file in marked} == {"engines", "fleet"}
+
+
+@pytest.mark.parametrize("version", ["3", "4", "4.3", "3.13.7"])
+def test_a_version_of_the_broker_is_a_number(version: str) -> None:
+    """As the tags of upstream's images begin."""
+    assert broker_version(version) == version
+
+
+@pytest.mark.parametrize("version", ["", "latest", "4-management", "4.", "v4", "4.3.0.1"])
+def test_a_wrong_version_is_refused_with_examples(version: str) -> None:
+    """Before an image of that name is looked for."""
+    with pytest.raises(ValueError, match=r"give one such as 3, 4 or 4\.3"):
+        broker_version(version)
+
+
+@pytest.mark.parametrize(
+    ("version", "missing", "words"),
+    [
+        (None, None, "native, save what GATEMESH_TEST_AMQP_URL names"),
+        ("4", None, "containers, RabbitMQ 4 and PostgreSQL 17"),
+        ("4", "no socket", "native, for no Docker engine answers: no socket"),
+    ],
+)
+def test_a_run_says_which_broker_it_used(
+    version: str | None, missing: str | None, words: str
+) -> None:
+    """Nobody takes a run on native nodes for one in containers."""
+    assert bench_source(version, missing, {BROKER_VARIABLE: "amqp://"}) == words
+    if version is None:
+        assert bench_source(None, None, {}) == "native"
