@@ -124,7 +124,7 @@ def topology(vhost: str) -> Facts:
         "bindings": [
             binding(DEAD, DEAD_LETTERS, "#", vhost),
             binding(VERDICTS.exchange, SHARDING, VERDICTS.routing_key, vhost, "exchange"),
-            binding(UNSHARDED, VERDICTS.name, "", vhost),
+            binding(UNSHARDED, VERDICTS.name, VERDICTS.name, vhost),
             *(
                 binding(one.exchange, one.name, one.routing_key, vhost)
                 for one in WORK_QUEUES

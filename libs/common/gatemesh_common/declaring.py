@@ -45,7 +45,7 @@ async def bind_verdicts(channel: AbstractChannel, queue: AbstractQueue) -> None:
     sharding = await channel.declare_exchange(
         SHARDING, ExchangeType.HEADERS, durable=True, arguments={"alternate-exchange": UNSHARDED}
     )
-    await queue.bind(rest)
+    await queue.bind(rest, routing_key=queue.name)
     await sharding.bind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
     # The way of the releases before would bring sharded verdicts here a second time.
     await queue.unbind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)

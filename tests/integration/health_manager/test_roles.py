@@ -66,10 +66,11 @@ def test_a_reader_changes_nothing(reader_url: str) -> None:
 
 
 def test_a_reader_reads_views(reader_url: str) -> None:
-    """By its own login, as people and dashboards do."""
+    """By its own login, as people and dashboards do; all but the one of texts."""
     with psycopg.connect(reader_url) as reader:
         names = reader.execute(
-            "SELECT viewname FROM pg_views WHERE schemaname = 'public' AND viewname ~ '_v[0-9]+$'"
+            "SELECT viewname FROM pg_views WHERE schemaname = 'public' AND viewname ~ '_v[0-9]+$' "
+            "AND viewname <> 'capture_texts_v1'"
         ).fetchall()
         assert len(names) >= 8
         for (name,) in names:

@@ -92,7 +92,7 @@ class Thing:
         self._declared = declared
         self.name = name
 
-    async def bind(self, source: "Thing | str", routing_key: str = "") -> None:
+    async def bind(self, source: "Thing | str", routing_key: str) -> None:
         """Note a binding."""
         name = source if isinstance(source, str) else source.name
         self._declared.bindings.add((name, self.name, routing_key))
