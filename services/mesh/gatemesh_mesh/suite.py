@@ -45,6 +45,9 @@ FAULTS_FOLDER = "tests/faults"
 
 VERSION = re.compile(r"\d+(\.\d+){0,2}")
 
+BEHIND = ("nice", "-n", "10")
+"""Checks run beside tests that have deadlines."""
+
 SLOWEST_SHOWN = 25
 """Tests whose time is shown at the end."""
 
@@ -107,7 +110,7 @@ def run_checks(checks: Sequence[Check], repository: Path, console: Console) -> l
 def _passes(check: Check, repository: Path, console: Console) -> bool:
     with console.status(f"{check.name} ..."):
         result = subprocess.run(
-            check.argv, cwd=repository, capture_output=True, text=True, check=False
+            (*BEHIND, *check.argv), cwd=repository, capture_output=True, text=True, check=False
         )
     if result.returncode == 0:
         console.print(f"[green]passed[/]  {check.name}")
