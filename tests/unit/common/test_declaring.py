@@ -81,6 +81,6 @@ async def test_every_queue_is_bound_to_its_exchange_with_its_arguments() -> None
 async def test_verdicts_come_through_the_place_where_shards_are_bound() -> None:
     """And no longer straight from the exchange: they would come twice."""
     channel = await declared()
-    assert ("bind", VERDICTS.name, UNSHARDED, "") in channel.asked
+    assert ("bind", VERDICTS.name, UNSHARDED, VERDICTS.name) in channel.asked
     assert ("bind", SHARDING, VERDICTS.exchange, VERDICTS.routing_key) in channel.asked
     assert ("unbind", VERDICTS.name, VERDICTS.exchange, VERDICTS.routing_key) in channel.asked
