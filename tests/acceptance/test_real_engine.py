@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -51,8 +52,11 @@ def running_real_fleet() -> Iterator[Fleet]:
     make_engines = real_engines(layout_of(installed))
     options = StackOptions(engine_count=2)
     try:
-        with running_stack(folder, options, SilentProgress(), make_engines) as (stack, plan):
-            yield Fleet(stack, plan)
+        with (
+            running_stack(folder, options, SilentProgress(), make_engines) as (stack, plan),
+            closing(Fleet(stack, plan)) as fleet,
+        ):
+            yield fleet
     finally:
         shutil.rmtree(folder.root, ignore_errors=True)
 
