@@ -159,7 +159,7 @@ class PlainRoutes:
         return self._fault_response()
 
     async def get_fault(self, _request: web.Request) -> web.Response:
-        """`GET /sim/fault`: what strikes by control, or null."""
+        """`GET /sim/fault`: what strikes by control, or null; and how many requests it has struck."""
         return self._fault_response()
 
     async def clear_fault(self, _request: web.Request) -> web.Response:
@@ -173,8 +173,9 @@ class PlainRoutes:
         return json_response(orjson.dumps(table))
 
     def _fault_response(self) -> web.Response:
-        spec = self._service.plan.control
-        return json_response(orjson.dumps({"fault": spec.model_dump() if spec else None}))
+        plan = self._service.plan
+        spec = plan.control.model_dump() if plan.control else None
+        return json_response(orjson.dumps({"fault": spec, "struck": plan.struck}))
 
 
 def embedding(text: str, size: int = EMBEDDING_SIZE) -> list[float]:
