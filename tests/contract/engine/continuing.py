@@ -8,7 +8,8 @@ from tests.contract.engine.contract import QUESTION, STORY, Target, joined
 
 TOKENS = 24
 CUTS = (1, 2, 7, 16, 23)
-SEA = "The sea is"
+COUNT = "1, 2, 3, 4, 5, 6,"
+"""A plain prompt whose completion a small model does not hesitate about."""
 TOOL = {
     "type": "function",
     "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
@@ -55,7 +56,7 @@ class ContinuingContract:
 
         async def both() -> tuple[list[int], list[int]]:
             asked = {"max_tokens": TOKENS, "return_token_ids": True, "ignore_eos": True}
-            [whole] = (await engine.complete(prompt=SEA, **asked)).json["choices"]
+            [whole] = (await engine.complete(prompt=COUNT, **asked)).json["choices"]
             ids = whole["token_ids"]
             cut = min(9, len(ids) - 1)
             rest = await go_on(engine, whole["prompt_token_ids"] + ids[:cut], cut)

@@ -1,0 +1,39 @@
+"""With rescue on a client reads what a healthy engine would have written, to the letter."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.acceptance.fleet import Fleet, now
+from tests.acceptance.rescuing import rescuing, tell, uncut
+
+from gatemesh_mesh.drills import Drill, end_drill, start_drill
+
+pytestmark = pytest.mark.acceptance
+
+VICTIM = "engine-1"
+ONSET = 6
+PROMPTS = [f"Write 100 words about matter {number}." for number in range(12)]
+
+
+@pytest.fixture
+def drill_file(fleet: Fleet) -> Iterator[Path]:
+    """Remove the drill afterwards, whatever happened."""
+    path = fleet.plan.folder.root / "drills" / f"{VICTIM}.json"
+    yield path
+    end_drill(path)
+
+
+async def test_a_rescued_stream_is_the_uncut_answer(fleet: Fleet, drill_file: Path) -> None:
+    """NaN in the middle: every stream is whole under one id, and the engine is repaired."""
+    since = now()
+    expected = await uncut(fleet.plan, PROMPTS, max_tokens=60)
+    async with rescuing(fleet.plan) as agent:
+        spoilt = Drill("nan", pgid=fleet.pid_of(VICTIM), after_tokens=ONSET)
+        start_drill(drill_file, spoilt)
+        answers = await tell(agent.url, PROMPTS, max_tokens=60)
+        assert [one.text for one in answers] == expected
+        assert all(one.is_whole for one in answers)
+        assert agent.continued >= 1
+        await fleet.repaired(VICTIM, since)
+    assert fleet.commands(since) == ["eject", "restart"]
