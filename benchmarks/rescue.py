@@ -42,8 +42,11 @@ LEFT_OUT = ("slow",)
 ZERO_KINDS = ("nan", "flat", "stuck", "bang", "replacement", "special")
 """No bad token of these may reach a client."""
 TAIL_TOKENS = 300
-"""Of each answer after the latest place where a fault begins."""
-LEAST_WORDS = 120
+"""Of each answer after the place where its fault begins."""
+TOKENS_PER_WORD = (2, 4)
+"""At least, and at most."""
+NEAR_CHARS = 16
+"""A text that is read anew may have another length in tokens, by a few."""
 RESCUE = {"GATEMESH_AGENT_GUARD": "rescue"}
 TEXT_ONLY = {"GATEMESH_AGENT_TOP_LOGPROBS": "0"}
 BEGIN, END = "<!-- rescue table -->", "<!-- rescue table end -->"
@@ -69,10 +72,15 @@ class Case:
 
 
 def compared(got: str, uncut: str) -> tuple[int, int]:
-    """Return the letters of an answer that are not the uncut one's, and those that it lacks."""
+    """Return the letters of an answer that are not the uncut one's, and those that it lacks.
+
+    All are bad from the first other one on, but for an end that is all of the uncut one's rest.
+    """
     start = common(got, uncut)
-    end = min(common(got[::-1], uncut[::-1]), len(got) - start, len(uncut) - start)
-    return len(got) - start - end, len(uncut) - start - end
+    rest = uncut[start:]
+    if rest and len(got) - start >= len(rest) and got.endswith(rest):
+        return len(got) - start - len(rest), 0
+    return len(got) - start, len(rest)
 
 
 def common(one: str, other: str) -> int:
@@ -91,15 +99,26 @@ def outcome_of(read: Read, uncut: Read) -> str:
         return "error"
     if not read.ended:
         return "torn"
-    if read.text != uncut.text:
-        return "missed"
-    return "rescued" if read.finish == uncut.finish else "wrong end"
+    if read.text == uncut.text:
+        return "rescued" if read.finish == uncut.finish else "wrong end"
+    return "other length" if is_near_end(read, uncut) else "missed"
+
+
+def is_near_end(read: Read, uncut: Read) -> bool:
+    """Return True where two answers differ only in where their common limit has cut them."""
+    alike = read.text.startswith(uncut.text) or uncut.text.startswith(read.text)
+    near = abs(len(read.text) - len(uncut.text)) <= NEAR_CHARS
+    return alike and near and read.finish == uncut.finish == "length"
 
 
 def question_of(number: int, onset: int) -> tuple[str, int]:
-    """Return a question whose answer outlasts the onset, and the tokens it may take."""
-    words = max(LEAST_WORDS, (onset + TAIL_TOKENS) // 2)
-    return f"Write {words} words about matter {number}.", onset + TAIL_TOKENS
+    """Return a question whose answer outlasts the onset, and the tokens it may take.
+
+    Every other answer ends by itself, the rest at their limits.
+    """
+    words = (onset + TAIL_TOKENS) // TOKENS_PER_WORD[0]
+    limit = onset + TAIL_TOKENS if number % 2 else words * TOKENS_PER_WORD[1]
+    return f"Write {words} words about matter {number}.", limit
 
 
 async def strike(
@@ -171,7 +190,7 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
     for case in cases:
         by_kind[case["kind"]].append(case)
     for kind, found in by_kind.items():
-        counts = [sum(one["outcome"] == name for one in found) for name in ("rescued", "error")]
+        counts = [sum(one["outcome"] in names for one in found) for names in COLUMNS]
         others = len(found) - sum(counts)
         bad = [one["bad_chars"] + one["silent_tokens"] for one in found]
         gaps = sorted(one["largest_gap_ms"] for one in found if one["stream"])
@@ -184,8 +203,10 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         ]
 
 
+COLUMNS = (("rescued",), ("other length",), ("error",))
 HEAD = (
-    "kind", "cases", "whole and equal", "clear error", "bad or cut", "without a bad token",
+    "kind", "cases", "whole and equal", "but for the limit", "clear error", "bad or cut",
+    "without a bad token",
     "most bad letters", "longest silence, ms: median / most",
 )  # fmt: skip
 
