@@ -22,7 +22,7 @@ def read(text: str, **more: Any) -> Read:
         ("The sea is wide.", 0, 0),
         ("The sea", 0, 9),
         ("The sea!!!! is wide.", 4, 0),
-        ("The sea the the the", 12, 9),
+        ("The sea the the the", 11, 8),
         ("", 0, 16),
         ("The wide.", 5, 12),
     ],
