@@ -29,7 +29,17 @@ from typing import Any
 # Run as a script, only this folder is on the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import rescue_loads
-from benchmarks.rescuing import CHAT, COMPLETIONS, Read, Rig, ask, body_of, new_session, running_rig
+from benchmarks.rescuing import (
+    CHAT,
+    COMPLETIONS,
+    Read,
+    Rig,
+    ask,
+    body_of,
+    new_session,
+    running_rig,
+    word_of,
+)
 
 from gatemesh_engine_sim.faults import fault_table
 from gatemesh_engine_sim.library import load_library
@@ -43,9 +53,9 @@ ZERO_KINDS = ("nan", "flat", "stuck", "bang", "replacement", "special")
 """No bad token of these may reach a client."""
 TAIL_TOKENS = 300
 """Of each answer after the place where its fault begins."""
-TOKENS_PER_WORD = (2, 4)
-"""At least, and at most."""
-NEAR_CHARS = 16
+SHORT_ONSET = 5
+LEAST_LENGTH = 1_200
+NEAR, NEAR_CHARS = "other length", 16
 """A text that is read anew may have another length in tokens, by a few."""
 RESCUE = {"GATEMESH_AGENT_GUARD": "rescue"}
 TEXT_ONLY = {"GATEMESH_AGENT_TOP_LOGPROBS": "0"}
@@ -101,7 +111,7 @@ def outcome_of(read: Read, uncut: Read) -> str:
         return "torn"
     if read.text == uncut.text:
         return "rescued" if read.finish == uncut.finish else "wrong end"
-    return "other length" if is_near_end(read, uncut) else "missed"
+    return NEAR if is_near_end(read, uncut) else "missed"
 
 
 def is_near_end(read: Read, uncut: Read) -> bool:
@@ -114,11 +124,13 @@ def is_near_end(read: Read, uncut: Read) -> bool:
 def question_of(number: int, onset: int) -> tuple[str, int]:
     """Return a question whose answer outlasts the onset, and the tokens it may take.
 
-    Every other answer ends by itself, the rest at their limits.
+    Every other short answer ends by itself, the rest at their limits. The only number in it is
+    above those that gates take for a wish to be told something so many times.
     """
-    words = (onset + TAIL_TOKENS) // TOKENS_PER_WORD[0]
-    limit = onset + TAIL_TOKENS if number % 2 else words * TOKENS_PER_WORD[1]
-    return f"Write {words} words about matter {number}.", limit
+    if number % 2 and onset <= SHORT_ONSET:
+        return f"Explain {word_of(number)} to a child.", TAIL_TOKENS
+    words = max(LEAST_LENGTH, onset + TAIL_TOKENS)
+    return f"Tell me about {word_of(number)}, length {words}.", onset + TAIL_TOKENS
 
 
 async def strike(
@@ -138,9 +150,10 @@ async def strike(
     await asyncio.to_thread(rig.order, None)
     if not struck or not uncut.is_whole:
         return None
-    bad, missing = compared(got.text, uncut.text)
+    outcome = outcome_of(got, uncut)
+    bad, missing = (0, 0) if outcome == NEAR else compared(got.text, uncut.text)
     return Case(
-        *(kind, onset, stream, route, agent, outcome_of(got, uncut), bad),
+        *(kind, onset, stream, route, agent, outcome, bad),
         silent_tokens=max(0, got.silent_events - uncut.silent_events),
         missing_chars=missing,
         largest_gap_ms=round(1000 * (got.largest_gap_s if stream else got.wall_s), 1),
@@ -203,7 +216,7 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         ]
 
 
-COLUMNS = (("rescued",), ("other length",), ("error",))
+COLUMNS = (("rescued",), (NEAR,), ("error",))
 HEAD = (
     "kind", "cases", "whole and equal", "but for the limit", "clear error", "bad or cut",
     "without a bad token",

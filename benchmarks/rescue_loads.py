@@ -19,6 +19,7 @@ from benchmarks.rescuing import (
     body_of,
     new_session,
     running_rig,
+    word_of,
 )
 
 AGENT = "agent"
@@ -94,12 +95,12 @@ async def pairs(rig: Rig, numbers: range) -> tuple[list[Read], list[Read]]:
 def clean_question(number: int) -> str:
     """Return one of many questions in two languages, some with long answers."""
     kinds = (
-        "Explain the number {} to a child.",
-        "请解释数字{}。",
-        "Write a short list about topic {}.",
-        "Write 100 words about matter {}.",
+        "Explain {} to a child.",
+        "请解释{}。",
+        "Write a short list about {}.",
+        "Tell me about {}, length 1200.",
     )
-    return kinds[number % len(kinds)].format(number)
+    return kinds[number % len(kinds)].format(word_of(number))
 
 
 def deaths(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def deaths(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 async def crowd(rig: Rig, blow: Callable[[Rig], None]) -> dict[str, Any]:
     """Strike one engine while a crowd streams."""
     bodies = [
-        body_of(CHAT, f"Write 100 words about matter {number}.", CROWD_TOKENS, stream=True)
+        body_of(CHAT, f"Tell me about {word_of(number)}, length 1200.", CROWD_TOKENS, stream=True)
         for number in range(CROWD)
     ]
     asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
@@ -160,7 +161,7 @@ async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]
     """Keep so many streams running for a while, and look at the memory now and then."""
     tokens = max(1, int(seconds * 10))
     bodies = [
-        body_of(CHAT, f"Write 20000 words about matter {number}.", tokens, stream=True)
+        body_of(CHAT, f"Tell me about {word_of(number)}, length 20000.", tokens, stream=True)
         for number in range(streams)
     ]
     asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
@@ -186,7 +187,7 @@ def long_stream(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 async def one_long(rig: Rig, tokens: int) -> dict[str, Any]:
     """Read one stream, noting the agent's processor time at every tenth of it."""
     words = tokens
-    body = body_of(CHAT, f"Write {words} words about the sea.", tokens, stream=True)
+    body = body_of(CHAT, f"Tell me about the sea, length {words}.", tokens, stream=True)
     pid, every = rig.agents[AGENT].pid, tokens // SAMPLES
     marks = [(time.perf_counter(), cpu_s(pid))]
     events = 0

@@ -254,6 +254,36 @@ def body_of(
     return {**fields, **prompt, **more}
 
 
+def word_of(number: int) -> str:
+    """Return a word of letters for a number: gates read numbers in prompts."""
+    syllables = (SYLLABLES[digit] for digit in (number // 400 % 20, number // 20 % 20, number % 20))
+    return "the " + "".join(syllables)
+
+
+SYLLABLES = [
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ha",
+    "je",
+    "ki",
+    "lo",
+    "mu",
+    "na",
+    "pe",
+    "ri",
+    "so",
+    "tu",
+    "va",
+    "we",
+    "xi",
+    "yo",
+    "zu",
+]
+
+
 async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> Read:
     """Send one request and read all of its answer, whatever it is."""
     read, begun_s = Read(), time.perf_counter()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.acceptance
 
 VICTIM = "engine-1"
 ONSET = 6
-PROMPTS = [f"Write 100 words about matter {number}." for number in range(12)]
+PROMPTS = [f"Tell me about matter {number}, length 100." for number in range(12)]
 
 
 @pytest.fixture
