@@ -55,6 +55,7 @@ TAIL_TOKENS = 300
 """Of each answer after the place where its fault begins."""
 SHORT_ONSET = 5
 LEAST_LENGTH = 1_200
+RESUMED_CHARS = 24
 NEAR, NEAR_CHARS = "other length", 16
 """A text that is read anew may have another length in tokens, by a few."""
 RESCUE = {"GATEMESH_AGENT_GUARD": "rescue"}
@@ -84,13 +85,18 @@ class Case:
 def compared(got: str, uncut: str) -> tuple[int, int]:
     """Return the letters of an answer that are not the uncut one's, and those that it lacks.
 
-    All are bad from the first other one on, but for an end that is all of the uncut one's rest.
+    All are bad from the first other one to where the uncut answer goes on again, if it does.
     """
     start = common(got, uncut)
-    rest = uncut[start:]
-    if rest and len(got) - start >= len(rest) and got.endswith(rest):
-        return len(got) - start - len(rest), 0
-    return len(got) - start, len(rest)
+    after = uncut[start:]
+    places = range(start, len(got))
+    resumed = next((at for at in places if is_from(got[at : at + RESUMED_CHARS], after)), len(got))
+    return resumed - start, max(0, len(uncut) - len(got) + resumed - start)
+
+
+def is_from(piece: str, text: str) -> bool:
+    """Return True for a piece of a text that is too long to be there by chance, or its end."""
+    return piece in text if len(piece) == RESUMED_CHARS else text.endswith(piece)
 
 
 def common(one: str, other: str) -> int:

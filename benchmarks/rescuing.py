@@ -256,32 +256,11 @@ def body_of(
 
 def word_of(number: int) -> str:
     """Return a word of letters for a number: gates read numbers in prompts."""
-    syllables = (SYLLABLES[digit] for digit in (number // 400 % 20, number // 20 % 20, number % 20))
-    return "the " + "".join(syllables)
+    places = (number // 400 % 20, number // 20 % 20, number % 20)
+    return "the " + "".join(f"{CONSONANTS[place]}{'aeiou'[place % 5]}" for place in places)
 
 
-SYLLABLES = [
-    "ba",
-    "ce",
-    "di",
-    "fo",
-    "gu",
-    "ha",
-    "je",
-    "ki",
-    "lo",
-    "mu",
-    "na",
-    "pe",
-    "ri",
-    "so",
-    "tu",
-    "va",
-    "we",
-    "xi",
-    "yo",
-    "zu",
-]
+CONSONANTS = "bcdfghjklmnprstvwxyz"
 
 
 async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> Read:

@@ -24,12 +24,21 @@ def read(text: str, **more: Any) -> Read:
         ("The sea!!!! is wide.", 4, 0),
         ("The sea the the the", 11, 8),
         ("", 0, 16),
-        ("The wide.", 5, 12),
+        ("The wide.", 0, 7),
     ],
 )
 def test_letters_are_compared(got: str, bad: int, missing: int) -> None:
     """What is not the answer's is bad, what it lacks is missing."""
     assert rescue.compared(got, UNCUT.text) == (bad, missing)
+
+
+def test_only_what_leaked_is_bad_of_an_answer_that_went_on() -> None:
+    """Not what comes after it, though it ends elsewhere."""
+    uncut = "The sea is wide and never rests, and it is deep, and it is cold."
+    went_on = "The sea!!!!!! never rests, and it is deep, an"
+    bad, missing = rescue.compared(went_on, uncut)
+    assert bad == len("!!!!!!")
+    assert missing == len(uncut) - len(went_on) + bad
 
 
 @pytest.mark.parametrize(
