@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import replace
 
 from gatemesh_agent.after import After, Answered
@@ -214,14 +214,24 @@ class Guard:
         request = attempt.case.request
         order = replace(request.order, body=attempt.wish.body(request.asked))
         begun_s = time.monotonic()
-        async with self._upstream.ask(attempt.instance.base_url, order) as reply:
-            first = await reply.first()
+        async with AsyncExitStack() as stack:
+            async with self._hope(attempt):
+                asking = self._upstream.ask(attempt.instance.base_url, order)
+                reply = await stack.enter_async_context(asking)
+                first = await reply.first()
             if reply.is_stream and reply.status == OK:
                 taken_s = time.monotonic() - begun_s
                 self._reporter.window(attempt.life).note_first_token(taken_s)
                 await self._stream(attempt, reply, first)
             else:
                 await self._whole(attempt, reply, first)
+
+    def _hope(self, attempt: Attempt) -> AbstractAsyncContextManager[None]:
+        """Return what ends the wait for an instance in which others have lost hope."""
+        if self._rescuer is None:
+            return nullcontext()
+        streamed = bool((attempt.case.request.asked.body or {}).get("stream"))
+        return self._rescuer.leaving.waiting(attempt.life, streamed=streamed)
 
     async def _begin(self, attempt: Attempt, reply: Reply, length: int | None) -> None:
         """From here on nobody else can answer this client."""

@@ -16,6 +16,7 @@ from gatemesh_agent.metrics import CAPTURES_DROPPED
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.rescue.carrying import Rescuer
 from gatemesh_agent.rescue.hold import HoldBounds
+from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.running import Runner
 from gatemesh_agent.rescue.terms import RescueTerms
 from gatemesh_agent.routing import Router
@@ -137,12 +138,14 @@ def build_rescuer(
     if settings.guard != "rescue":
         return None
     terms = rescue_terms(settings)
+    leaving = Leaving(router, watch, terms.first_s)
     runner = Runner(
         router=router,
         judging=judging,
         reporter=reporter,
         after=after,
         watch=watch,
+        leaving=leaving,
         terms=terms,
         max_event_bytes=settings.max_event_bytes,
     )
@@ -153,6 +156,7 @@ def build_rescuer(
         reporter=reporter,
         watch=watch,
         runner=runner,
+        leaving=leaving,
         terms=terms,
         reroutes=settings.reroutes,
         unheard=unheard,

@@ -24,6 +24,7 @@ from gatemesh_agent.rescue.asking import Asking
 from gatemesh_agent.rescue.budget import RescueBudget
 from gatemesh_agent.rescue.continuing import Continuation
 from gatemesh_agent.rescue.kept import Kept
+from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.refusals import Refusal, refusal_of
 from gatemesh_agent.rescue.running import Runner
 from gatemesh_agent.rescue.splicing import Head, Splice, Swallow
@@ -69,6 +70,7 @@ class Rescuer:
         reporter: Reporter,
         watch: Watch,
         runner: Runner,
+        leaving: Leaving,
         terms: RescueTerms,
         reroutes: int,
         unheard: Callable[[str], None],
@@ -79,6 +81,8 @@ class Rescuer:
         self._reporter = reporter
         self._watch = watch
         self._runner = runner
+        self.leaving = leaving
+        """Watches those who wait for a first byte."""
         self._terms = terms
         self._reroutes = reroutes
         self._unheard = unheard

@@ -3,8 +3,12 @@
 A doubt is no judgement: it costs the client a token's delay, and nothing when the next one is fine.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import regex
 
+from gatemesh_agent.gates.context import is_reshaped, number
 from gatemesh_agent.gates.entropy import Measure
 from gatemesh_agent.gates.l3_distribution import CLAMP, EQUAL_SPREAD, EQUAL_TOP, SAME_RANKS
 from gatemesh_agent.gates.markers import SPECIAL
@@ -12,15 +16,17 @@ from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.window import BLOCK
 from gatemesh_agent.reading import Reading
 
-WIDE_NATS = 7.0
-"""Source: the widest of 2,883 clean steps of the corpus has 5.0; flat ones have ln V."""
+WIDE_NATS = 5.2
+"""Source: of 2,883 clean steps of the corpus one in a thousand is beyond 4.9, at temperature 1."""
 SURE_NATS = 15.0
 """Between the likeliest token and the next. Source: clean steps of the corpus reach 13.6 in one of
 a thousand; an engine that is stuck shows 20."""
 GAP_NATS = 0.5
 """Of a greedy choice to the likeliest token: healthy engines show 0."""
-EXCESS_NATS = 6.5
-"""Of a drawn token's surprisal over its mean: one in 250 clean draws."""
+EXCESS_NATS = 5.0
+"""Of a drawn token's surprisal over its mean: one in a hundred clean draws is beyond."""
+SURPLUS_NATS = 6.5
+"""The same added up, less a nat for each token: one in a hundred clean tokens is behind such."""
 LOOP_SHARE = 0.5
 """Length of a loop under way, of what L1 allows."""
 TEXT_CHARS = 2 * BLOCK
@@ -38,11 +44,27 @@ ODD = regex.compile(
 BARE = regex.compile(r"</?s>|<tool_call>|\[TOOL_CALLS\]")
 
 
-class Doubts:
-    """Follows one choice; is open while its newest tokens may prove bad with the next ones."""
+def doubts_of(body: Mapping[str, Any]) -> "Doubts":
+    """Return doubts about an answer to a request."""
+    temperature = number(body.get("temperature"))
+    known = temperature is not None and not is_reshaped(body)
+    return Doubts(
+        greedy=known and temperature == 0,
+        drawn=known and 0 < (temperature or 0) <= 1,
+    )
 
-    def __init__(self, *, greedy: bool) -> None:
+
+class Doubts:
+    """Follows one choice; is open while its newest tokens may prove bad with the next ones.
+
+    `greedy` and `drawn` say that tokens are taken from the very distribution that is reported: the
+    likeliest, or one by chance.
+    """
+
+    def __init__(self, *, greedy: bool, drawn: bool) -> None:
         self._greedy = greedy
+        self._drawn = drawn
+        self._surplus = 0.0
         self._seen = 0
         self._until = 0
         """Token up to which the figures are doubted."""
@@ -65,13 +87,19 @@ class Doubts:
             found.lower >= WIDE_NATS
             or (figures == self._figures and is_told(found))
             or (found.spread <= EQUAL_SPREAD and found.top <= EQUAL_TOP)
-            or (found.gap > GAP_NATS if self._greedy else found.excess > EXCESS_NATS)
+            or (self._greedy and found.gap > GAP_NATS)
+            or (self._drawn and self._is_surprising(found.excess))
             or (token == self._token and bool(step.text.strip()))
             or is_sure(step, found)
         )
         self._figures, self._token = figures, token
         if doubted:
             self._until = self._seen + 1
+
+    def _is_surprising(self, excess: float) -> bool:
+        surplus = self._surplus + excess - 1.0
+        self._surplus = surplus if surplus > 0.0 else 0.0
+        return excess > EXCESS_NATS or surplus > SURPLUS_NATS
 
     def take(self, reading: Reading, suspicion: float) -> None:
         """Take in one event after its steps; `suspicion` is how far L1 is towards a loop."""
@@ -129,9 +157,7 @@ def holds_mark(tail: str, fresh: int) -> bool:
     if "<" not in tail and "[" not in tail:
         return False
     first = len(tail) - fresh
-    return any(
-        hit.end() > first for form in (SPECIAL, BARE) for hit in form.finditer(tail, max(0, 0))
-    )
+    return any(hit.end() > first for form in (SPECIAL, BARE) for hit in form.finditer(tail))
 
 
 def may_become_mark(tail: str) -> bool:

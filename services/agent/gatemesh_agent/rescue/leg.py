@@ -9,13 +9,13 @@ from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.judging import AnswerJudge
 from gatemesh_agent.reading import Part
 from gatemesh_agent.requests import Route
-from gatemesh_agent.rescue.doubts import Doubts
+from gatemesh_agent.rescue.doubts import Doubts, doubts_of
 from gatemesh_agent.rescue.hold import NOWHERE, Hold, Mark, State
 from gatemesh_agent.rescue.kept import Kept, Places, fits
 from gatemesh_agent.rescue.splicing import Splice, fields_of
 from gatemesh_agent.rescue.story import Cause, Fault, Shown, Story
 from gatemesh_agent.stream import GuardedStream
-from gatemesh_common.messages import Decoding, Reason
+from gatemesh_common.messages import Reason
 
 SERVER_ERROR = 500
 ERROR_MARK = b'"error"'
@@ -56,7 +56,6 @@ class Leg:
         self._decide = decide
         self._splice = splice
         """Set where another instance began the stream."""
-        self._greedy = story.case.request.origin.decoding is Decoding.GREEDY
         self._doubts: dict[int, Doubts] = {}
         self._open: set[int] = set()
         self._places = Places()
@@ -65,7 +64,7 @@ class Leg:
         self._pending = Shown()
         """What is said in events that are held."""
         self._texts = self._known = self._unread = 0
-        body = story.case.request.asked.body or {}
+        self._body = body = story.case.request.asked.body or {}
         self._counts_quiet = any(body.get(name) for name in QUIET_FIELDS)
         self._announces = story.route in (Route.RESPONSES, Route.MESSAGES)
         self._by_id = True
@@ -108,7 +107,7 @@ class Leg:
     def follower(self, choice: int) -> Follower:
         """Return what is shown each step of a choice."""
         self._open.add(choice)
-        doubts = self._doubts[choice] = Doubts(greedy=self._greedy)
+        doubts = self._doubts[choice] = doubts_of(self._body)
         return doubts.follow
 
     def hear(self, part: Part, suspicion: float) -> None:

@@ -21,6 +21,7 @@ from gatemesh_agent.metrics import (
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.requests import Route
 from gatemesh_agent.rescue.hold import Flush, Hold
+from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.leg import Leg
 from gatemesh_agent.rescue.refusals import Refusal
 from gatemesh_agent.rescue.splicing import Splice
@@ -32,7 +33,7 @@ from gatemesh_agent.stream import GuardedStream
 from gatemesh_agent.strippers import stripper_of
 from gatemesh_agent.upstream import Reply
 from gatemesh_agent.watchdog import Watch
-from gatemesh_common.messages import CheckLevel, InstanceState
+from gatemesh_common.messages import CheckLevel
 
 TICK_S = 0.25
 """So often a quiet stream is looked at."""
@@ -70,6 +71,7 @@ class Runner:
         reporter: Reporter,
         after: After,
         watch: Watch,
+        leaving: Leaving,
         terms: RescueTerms,
         max_event_bytes: int,
     ) -> None:
@@ -78,6 +80,7 @@ class Runner:
         self._reporter = reporter
         self._after = after
         self._watch = watch
+        self._leaving = leaving
         self._terms = terms
         self._max_event_bytes = max_event_bytes
         self.decide: Callable[[Story, str, Judgement], Fault | None] = let_pass
@@ -199,8 +202,7 @@ class Runner:
     def _why_leave(self, part: Part, now_s: float) -> Cause | None:
         view = self._router.view
         if part.view is not view:
-            found = view.find(part.attempt.instance.instance_id)
-            if found is not None and found.state is InstanceState.EJECTED:
+            if self._leaving.is_ejected(part.attempt.instance.instance_id):
                 return Cause.EJECTED
             part.view = view
         limit_s = self._terms.stall_s if part.moved else self._terms.first_s
