@@ -5,6 +5,7 @@ import asyncio
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,8 @@ from benchmarks.rescuing import (
 )
 
 AGENT = "agent"
-CLEAN_CLIENTS = 4
+CLEAN_CLIENTS = 1
+"""One at a time: several would wait for each other's turn on a core, not for rescue."""
 CLEAN_TOKENS = 60
 WARM_UP = 40
 CROWD = 100
@@ -138,8 +140,15 @@ async def crowd(rig: Rig, blow: Callable[[Rig], None]) -> dict[str, Any]:
         ),
         "with one id": sum(len(one.ids) == 1 for one in answers),
         "client errors": sum(not one.is_whole for one in answers),
+        "errors": failed(answers),
         "longest silence, most ms": 1000 * gaps[-1],
     }
+
+
+def failed(answers: Sequence[Read]) -> str:
+    """Return how answers failed, each kind with its count."""
+    counts = Counter(one.error or f"status {one.status}" for one in answers if not one.is_whole)
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common()) or "none"
 
 
 BLOWS: Mapping[str, Callable[[Rig], None]] = {
@@ -174,6 +183,7 @@ async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]
         "streams": streams,
         "seconds": seconds,
         "not whole": sum(not one.is_whole for one in answers),
+        "errors": failed(answers),
         "resident MiB over time": ", ".join(f"{one:.0f}" for one in seen),
     }
 
