@@ -41,6 +41,8 @@ class Case:
     """An instance whose log probabilities are NaN: it can still answer without them."""
     withheld: list[Withheld] = field(default_factory=list)
     """Answers that were bad, in shield mode."""
+    deaths: int = 0
+    """Engines that died under it before they had said anything."""
     key: str | None = None
     """Set once an instance failed this request: what others make of it is evidence."""
 

@@ -407,8 +407,17 @@ class Guard:
             self._check_refusal(attempt, status, body)
         if drain_refused(status, body):
             raise InstanceFailedError("draining", "is being stopped")
-        if engine_died(status, body) and self._router.is_out(attempt.instance.instance_id):
+        if engine_died(status, body):
+            self._check_death(attempt)
+
+    def _check_death(self, attempt: Attempt) -> None:
+        """Raise where another engine may take over: the request may be what killed this one."""
+        if self._router.is_out(attempt.instance.instance_id):
             raise InstanceFailedError("draining", "was stopped under the request")
+        case = attempt.case
+        if self._rescuer is not None and not case.deaths and not attempt.is_last:
+            case.deaths += 1
+            raise InstanceFailedError("broken", "died under the request")
 
     def _check_refusal(self, attempt: Attempt, status: int, body: bytes) -> None:
         exchange = attempt.exchange(streamed=False, retried=True)

@@ -42,7 +42,8 @@ class Asking:
                 prompt = await self._tokenize(request, tokenize_body(asked), base_url)
             if prompt is not None:
                 return by_ids(asked, kept, prompt)
-        if not kept.tokens or kept.ids is None:
+        if kept.ids is None or (asked.body or {}).get("stop"):
+            # What was said may be less than what was written.
             kept = await self._counted(request, kept, base_url)
         return by_text(asked, kept)
 

@@ -271,7 +271,7 @@ class Rescuer:
         return Splice(
             story.head,
             story.route,
-            tokens=story.kept.tokens,
+            tokens=continuation.tokens,
             chars=len(story.kept.text),
             prompt_tokens=continuation.prompt_tokens,
             swallow=Swallow(continuation.swallows),

@@ -57,6 +57,8 @@ class Continuation:
     """A request for the rest of an answer."""
 
     asked: Asked
+    tokens: int = 0
+    """Of the answer so far."""
     swallows: str = ""
     """Blank text at the kept end that the engine is not told of, and says again."""
     prompt_tokens: int | None = None
@@ -108,7 +110,8 @@ def by_ids(asked: Asked, kept: Kept, prompt: Tokenized) -> Continuation:
         copy["max_tokens"] = room_left(asked, kept, prompt)
     copy["prompt"] = [*prompt.ids, *(kept.ids or ())]
     copy.pop("add_special_tokens", None)
-    return Continuation(understand(Route.COMPLETIONS, written(copy)), prompt_tokens=len(prompt.ids))
+    asked = understand(Route.COMPLETIONS, written(copy))
+    return Continuation(asked, kept.tokens, prompt_tokens=len(prompt.ids))
 
 
 def lengths_of(body: Mapping[str, Any]) -> Body:
@@ -133,7 +136,9 @@ def by_text(asked: Asked, kept: Kept) -> Continuation:
         copy |= begun_turn(copy, said)
     else:
         copy["prompt"] = f"{the_prompt(copy)}{said}"
-    return Continuation(understand(asked.route, written(copy)), kept.text[len(said) :])
+    return Continuation(
+        understand(asked.route, written(copy)), kept.tokens, swallows=kept.text[len(said) :]
+    )
 
 
 def begun_turn(body: Body, said: str) -> Body:

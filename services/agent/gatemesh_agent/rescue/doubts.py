@@ -18,6 +18,8 @@ from gatemesh_agent.reading import Reading
 
 WIDE_NATS = 5.2
 """Source: of 2,883 clean steps of the corpus one in a thousand is beyond 4.9, at temperature 1."""
+TWO = 2
+SURE_TOP = -1e-3
 SURE_NATS = 15.0
 """Between the likeliest token and the next. Source: clean steps of the corpus reach 13.6 in one of
 a thousand; an engine that is stuck shows 20."""
@@ -140,7 +142,7 @@ def is_told(found: Measure) -> bool:
 
 def is_sure(step: TokenStep, found: Measure) -> bool:
     """Return True for a token that leaves all others further behind than healthy engines do."""
-    if found.top < -1e-3 or found.gap > 0.0 or len(step.top_logprobs) < SAME_RANKS:  # noqa: PLR2004
+    if found.top < SURE_TOP or found.gap > 0.0 or found.known < TWO:
         return False
     second = step.top_logprobs[1]
     return second is not None and found.top - second >= SURE_NATS

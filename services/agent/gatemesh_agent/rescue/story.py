@@ -101,7 +101,8 @@ class Story:
     @property
     def deaths(self) -> int:
         """Engines that died under it."""
-        return sum(each.cause in (Cause.DIED, Cause.BROKEN) for each in self.faults)
+        died = sum(each.cause in (Cause.DIED, Cause.BROKEN) for each in self.faults)
+        return self.case.deaths + died
 
     def why_not(self) -> Refusal | None:
         """Return why nobody may go on from here, as far as that lies in the answer."""
