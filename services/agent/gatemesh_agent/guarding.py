@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gatemesh_agent.after import After
@@ -13,6 +14,11 @@ from gatemesh_agent.guarded import Guard
 from gatemesh_agent.judging import Judging
 from gatemesh_agent.metrics import CAPTURES_DROPPED
 from gatemesh_agent.reporting import Reporter
+from gatemesh_agent.rescue.carrying import Rescuer
+from gatemesh_agent.rescue.hold import HoldBounds
+from gatemesh_agent.rescue.leaving import Leaving
+from gatemesh_agent.rescue.running import Runner
+from gatemesh_agent.rescue.terms import RescueTerms
 from gatemesh_agent.routing import Router
 from gatemesh_agent.sample_sending import SampleSender, SampleTaker
 from gatemesh_agent.sampling import SampleTerms, Sampling
@@ -86,6 +92,17 @@ def build_guarding(
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
     guard = Guard(
+        rescuer=build_rescuer(
+            settings,
+            router=router,
+            upstream=upstream,
+            judging=judging,
+            reporter=reporter,
+            wishes=wishes,
+            after=after,
+            watch=watch,
+            unheard=opinions.ask,
+        ),
         router=router,
         upstream=upstream,
         judging=judging,
@@ -103,6 +120,62 @@ def build_guarding(
         threshold_s=settings.stall_s,
     )
     return Guarding(*(guard, opinions, sampling, samples), captures, captured, stalls, reporter)
+
+
+def build_rescuer(
+    settings: AgentSettings,
+    *,
+    router: Router,
+    upstream: Upstream,
+    judging: Judging,
+    reporter: Reporter,
+    wishes: Wishes,
+    after: After,
+    watch: Watch,
+    unheard: Callable[[str], None],
+) -> Rescuer | None:
+    """Return what carries streams on; None where that is not wanted."""
+    if settings.guard != "rescue":
+        return None
+    terms = rescue_terms(settings)
+    leaving = Leaving(router, watch, terms.first_s)
+    runner = Runner(
+        router=router,
+        judging=judging,
+        reporter=reporter,
+        after=after,
+        watch=watch,
+        leaving=leaving,
+        terms=terms,
+        max_event_bytes=settings.max_event_bytes,
+    )
+    return Rescuer(
+        router=router,
+        upstream=upstream,
+        wishes=wishes,
+        reporter=reporter,
+        watch=watch,
+        runner=runner,
+        leaving=leaving,
+        terms=terms,
+        reroutes=settings.reroutes,
+        unheard=unheard,
+    )
+
+
+def rescue_terms(settings: AgentSettings) -> RescueTerms:
+    """Return how far rescue may go."""
+    return RescueTerms(
+        severity=settings.shield_on,
+        hold=HoldBounds(settings.rescue_hold_tokens, settings.rescue_hold_ms / 1000),
+        continuations=settings.rescue_continuations,
+        per_minute=settings.rescue_per_minute,
+        tenant_share=settings.rescue_tenant_share,
+        stall_s=settings.rescue_stall_s,
+        first_s=settings.stall_first_s,
+        total_s=settings.total_s,
+        takes_media=settings.rescue_media,
+    )
 
 
 def attribution_terms(settings: AgentSettings) -> Terms:

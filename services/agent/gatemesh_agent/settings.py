@@ -136,11 +136,33 @@ class AgentSettings(ServiceSettings):
     pooled_idle_s: float = Field(default=3.0, gt=0, le=60)
     """Time an unused connection to an instance is kept; below the engine's own (vLLM: 5 s)."""
 
-    guard: Literal["observe", "shield"] = "observe"
-    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client."""
+    guard: Literal["observe", "shield", "rescue"] = "observe"
+    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client;
+    `rescue` also has another instance go on with a stream that turns bad, or is broken off."""
 
     shield_on: Literal["any", "hard"] = "any"
-    """What `shield` withholds: `any` failed answer, or only those with `hard` proof."""
+    """What `shield` and `rescue` act on: `any` failure, or only those with `hard` proof."""
+
+    rescue_hold_tokens: int = Field(default=48, ge=1, le=4096)
+    """Most tokens of a stream that are held back while it is in doubt."""
+
+    rescue_hold_ms: float = Field(default=1500.0, gt=0, le=60_000)
+    """Longest time for which they are."""
+
+    rescue_continuations: int = Field(default=2, ge=0, le=10)
+    """Times that one answer may be continued by another instance; 0 cuts it with an error."""
+
+    rescue_per_minute: int = Field(default=600, ge=0, le=1_000_000)
+    """Answers continued in a minute, all together: beyond it the whole pool may be at fault."""
+
+    rescue_tenant_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of these that one tenant may use."""
+
+    rescue_stall_s: Seconds = 10.0
+    """Longest time without a token after which a stream goes on elsewhere, once it had one."""
+
+    rescue_media: bool = False
+    """Whether answers to prompts with pictures or sound may go on elsewhere."""
 
     attribution_wait_s: float = Field(default=1.5, gt=0, le=60)
     """Longest time for which hard proof is withheld for a second opinion."""

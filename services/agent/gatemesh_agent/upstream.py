@@ -91,11 +91,22 @@ class Reply:
             StreamBrokenError: the connection broke, or was silent for too long.
         """
         wait_s = min(self._patience.idle_s, self._ends_s - time.monotonic())
+        data = await self.within(max(wait_s, 0.0))
+        if data is None:
+            raise StreamBrokenError("was silent for too long")
+        return data
+
+    async def within(self, wait_s: float) -> bytes | None:
+        """Return further bytes, empty at the end; None when none came in this time.
+
+        Raises:
+            StreamBrokenError: the connection broke.
+        """
         try:
-            async with asyncio.timeout(max(wait_s, 0.0)):
+            async with asyncio.timeout(wait_s):
                 return await self.response.content.readany()
-        except TimeoutError as error:
-            raise StreamBrokenError("was silent for too long") from error
+        except TimeoutError:
+            return None
         except (aiohttp.ClientError, OSError) as error:
             raise StreamBrokenError("broke off") from error
 

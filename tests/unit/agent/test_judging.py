@@ -15,10 +15,11 @@ from gatemesh_agent.gates.judgement import Judgement, passed, skipped
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.yardstick import Metric
-from gatemesh_agent.judging import AnswerJudge, Exchange, Judging
+from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import (
     Baseline,

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from gatemesh_agent.attribution import ClientRequest
-from gatemesh_agent.judging import Exchange, Judging
+from gatemesh_agent.judging import Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.stream import GuardedStream, Untouched, announces_only, cut_whole
 from gatemesh_agent.strippers import RESPONSES
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import Message, Verdict
 
