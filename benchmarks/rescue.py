@@ -29,7 +29,17 @@ from typing import Any
 # Run as a script, only this folder is on the path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import rescue_loads
-from benchmarks.rescuing import CHAT, COMPLETIONS, Read, Rig, ask, body_of, new_session, running_rig
+from benchmarks.rescuing import (
+    CHAT,
+    COMPLETIONS,
+    Read,
+    Rig,
+    ask,
+    body_of,
+    new_session,
+    running_rig,
+    word_of,
+)
 
 from gatemesh_engine_sim.faults import fault_table
 from gatemesh_engine_sim.library import load_library
@@ -42,8 +52,12 @@ LEFT_OUT = ("slow",)
 ZERO_KINDS = ("nan", "flat", "stuck", "bang", "replacement", "special")
 """No bad token of these may reach a client."""
 TAIL_TOKENS = 300
-"""Of each answer after the latest place where a fault begins."""
-LEAST_WORDS = 120
+"""Of each answer after the place where its fault begins."""
+SHORT_ONSET = 5
+LEAST_LENGTH = 1_200
+RESUMED_CHARS = 24
+NEAR, NEAR_CHARS = "other length", 16
+"""A text that is read anew may have another length in tokens, by a few."""
 RESCUE = {"GATEMESH_AGENT_GUARD": "rescue"}
 TEXT_ONLY = {"GATEMESH_AGENT_TOP_LOGPROBS": "0"}
 BEGIN, END = "<!-- rescue table -->", "<!-- rescue table end -->"
@@ -69,10 +83,20 @@ class Case:
 
 
 def compared(got: str, uncut: str) -> tuple[int, int]:
-    """Return the letters of an answer that are not the uncut one's, and those that it lacks."""
+    """Return the letters of an answer that are not the uncut one's, and those that it lacks.
+
+    All are bad from the first other one to where the uncut answer goes on again, if it does.
+    """
     start = common(got, uncut)
-    end = min(common(got[::-1], uncut[::-1]), len(got) - start, len(uncut) - start)
-    return len(got) - start - end, len(uncut) - start - end
+    after = uncut[start:]
+    places = range(start, len(got))
+    resumed = next((at for at in places if is_from(got[at : at + RESUMED_CHARS], after)), len(got))
+    return resumed - start, max(0, len(uncut) - len(got) + resumed - start)
+
+
+def is_from(piece: str, text: str) -> bool:
+    """Return True for a piece of a text that is too long to be there by chance, or its end."""
+    return piece in text if len(piece) == RESUMED_CHARS else text.endswith(piece)
 
 
 def common(one: str, other: str) -> int:
@@ -91,15 +115,28 @@ def outcome_of(read: Read, uncut: Read) -> str:
         return "error"
     if not read.ended:
         return "torn"
-    if read.text != uncut.text:
-        return "missed"
-    return "rescued" if read.finish == uncut.finish else "wrong end"
+    if read.text == uncut.text:
+        return "rescued" if read.finish == uncut.finish else "wrong end"
+    return NEAR if is_near_end(read, uncut) else "missed"
+
+
+def is_near_end(read: Read, uncut: Read) -> bool:
+    """Return True where two answers differ only in where their common limit has cut them."""
+    alike = read.text.startswith(uncut.text) or uncut.text.startswith(read.text)
+    near = abs(len(read.text) - len(uncut.text)) <= NEAR_CHARS
+    return alike and near and read.finish == uncut.finish == "length"
 
 
 def question_of(number: int, onset: int) -> tuple[str, int]:
-    """Return a question whose answer outlasts the onset, and the tokens it may take."""
-    words = max(LEAST_WORDS, (onset + TAIL_TOKENS) // 2)
-    return f"Write {words} words about matter {number}.", onset + TAIL_TOKENS
+    """Return a question whose answer outlasts the onset, and the tokens it may take.
+
+    Every other short answer ends by itself, the rest at their limits. The only number in it is
+    above those that gates take for a wish to be told something so many times.
+    """
+    if number % 2 and onset <= SHORT_ONSET:
+        return f"Explain {word_of(number)} to a child.", TAIL_TOKENS
+    words = max(LEAST_LENGTH, onset + TAIL_TOKENS)
+    return f"Tell me about {word_of(number)}, length {words}.", onset + TAIL_TOKENS
 
 
 async def strike(
@@ -119,9 +156,10 @@ async def strike(
     await asyncio.to_thread(rig.order, None)
     if not struck or not uncut.is_whole:
         return None
-    bad, missing = compared(got.text, uncut.text)
+    outcome = outcome_of(got, uncut)
+    bad, missing = (0, 0) if outcome == NEAR else compared(got.text, uncut.text)
     return Case(
-        *(kind, onset, stream, route, agent, outcome_of(got, uncut), bad),
+        *(kind, onset, stream, route, agent, outcome, bad),
         silent_tokens=max(0, got.silent_events - uncut.silent_events),
         missing_chars=missing,
         largest_gap_ms=round(1000 * (got.largest_gap_s if stream else got.wall_s), 1),
@@ -171,7 +209,7 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
     for case in cases:
         by_kind[case["kind"]].append(case)
     for kind, found in by_kind.items():
-        counts = [sum(one["outcome"] == name for one in found) for name in ("rescued", "error")]
+        counts = [sum(one["outcome"] in names for one in found) for names in COLUMNS]
         others = len(found) - sum(counts)
         bad = [one["bad_chars"] + one["silent_tokens"] for one in found]
         gaps = sorted(one["largest_gap_ms"] for one in found if one["stream"])
@@ -184,8 +222,10 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         ]
 
 
+COLUMNS = (("rescued",), (NEAR,), ("error",))
 HEAD = (
-    "kind", "cases", "whole and equal", "clear error", "bad or cut", "without a bad token",
+    "kind", "cases", "whole and equal", "but for the limit", "clear error", "bad or cut",
+    "without a bad token",
     "most bad letters", "longest silence, ms: median / most",
 )  # fmt: skip
 

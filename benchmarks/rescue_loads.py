@@ -5,6 +5,7 @@ import asyncio
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,10 +20,12 @@ from benchmarks.rescuing import (
     body_of,
     new_session,
     running_rig,
+    word_of,
 )
 
 AGENT = "agent"
-CLEAN_CLIENTS = 4
+CLEAN_CLIENTS = 1
+"""One at a time: several would wait for each other's turn on a core, not for rescue."""
 CLEAN_TOKENS = 60
 WARM_UP = 40
 CROWD = 100
@@ -94,12 +97,12 @@ async def pairs(rig: Rig, numbers: range) -> tuple[list[Read], list[Read]]:
 def clean_question(number: int) -> str:
     """Return one of many questions in two languages, some with long answers."""
     kinds = (
-        "Explain the number {} to a child.",
-        "请解释数字{}。",
-        "Write a short list about topic {}.",
-        "Write 100 words about matter {}.",
+        "Explain {} to a child.",
+        "请解释{}。",
+        "Write a short list about {}.",
+        "Tell me about {}, length 1200.",
     )
-    return kinds[number % len(kinds)].format(number)
+    return kinds[number % len(kinds)].format(word_of(number))
 
 
 def deaths(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def deaths(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 async def crowd(rig: Rig, blow: Callable[[Rig], None]) -> dict[str, Any]:
     """Strike one engine while a crowd streams."""
     bodies = [
-        body_of(CHAT, f"Write 100 words about matter {number}.", CROWD_TOKENS, stream=True)
+        body_of(CHAT, f"Tell me about {word_of(number)}, length 1200.", CROWD_TOKENS, stream=True)
         for number in range(CROWD)
     ]
     asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
@@ -137,8 +140,15 @@ async def crowd(rig: Rig, blow: Callable[[Rig], None]) -> dict[str, Any]:
         ),
         "with one id": sum(len(one.ids) == 1 for one in answers),
         "client errors": sum(not one.is_whole for one in answers),
+        "errors": failed(answers),
         "longest silence, most ms": 1000 * gaps[-1],
     }
+
+
+def failed(answers: Sequence[Read]) -> str:
+    """Return how answers failed, each kind with its count."""
+    counts = Counter(one.error or f"status {one.status}" for one in answers if not one.is_whole)
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common()) or "none"
 
 
 BLOWS: Mapping[str, Callable[[Rig], None]] = {
@@ -160,7 +170,7 @@ async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]
     """Keep so many streams running for a while, and look at the memory now and then."""
     tokens = max(1, int(seconds * 10))
     bodies = [
-        body_of(CHAT, f"Write 20000 words about matter {number}.", tokens, stream=True)
+        body_of(CHAT, f"Tell me about {word_of(number)}, length 20000.", tokens, stream=True)
         for number in range(streams)
     ]
     asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
@@ -173,6 +183,7 @@ async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]
         "streams": streams,
         "seconds": seconds,
         "not whole": sum(not one.is_whole for one in answers),
+        "errors": failed(answers),
         "resident MiB over time": ", ".join(f"{one:.0f}" for one in seen),
     }
 
@@ -186,7 +197,7 @@ def long_stream(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 async def one_long(rig: Rig, tokens: int) -> dict[str, Any]:
     """Read one stream, noting the agent's processor time at every tenth of it."""
     words = tokens
-    body = body_of(CHAT, f"Write {words} words about the sea.", tokens, stream=True)
+    body = body_of(CHAT, f"Tell me about the sea, length {words}.", tokens, stream=True)
     pid, every = rig.agents[AGENT].pid, tokens // SAMPLES
     marks = [(time.perf_counter(), cpu_s(pid))]
     events = 0

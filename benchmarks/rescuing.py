@@ -33,8 +33,10 @@ QUICK_TO_DOUBT = {
     "GATEMESH_AGENT_STALL_S": "2",
     "GATEMESH_AGENT_STALL_FIRST_S": "4",
     "GATEMESH_AGENT_STALL_PROBE_S": "1",
+    "GATEMESH_AGENT_RESCUE_STALL_S": "2",
+    "GATEMESH_AGENT_FIRST_BYTE_S": "8",
 }
-"""So that a hung engine is known within seconds here; the defaults are 20, 60 and 10."""
+"""So that a hung engine is known within seconds here; the defaults are 20, 60, 10, 10 and 300."""
 
 
 @dataclass
@@ -254,6 +256,15 @@ def body_of(
     return {**fields, **prompt, **more}
 
 
+def word_of(number: int) -> str:
+    """Return a word of letters for a number: gates read numbers in prompts."""
+    places = (number // 400 % 20, number // 20 % 20, number % 20)
+    return "the " + "".join(f"{CONSONANTS[place]}{'aeiou'[place % 5]}" for place in places)
+
+
+CONSONANTS = "bcdfghjklmnprstvwxyz"
+
+
 async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> Read:
     """Send one request and read all of its answer, whatever it is."""
     read, begun_s = Read(), time.perf_counter()
@@ -300,7 +311,8 @@ def _read_whole(read: Read, raw: bytes) -> None:
 def _note(read: Read, value: Mapping[str, Any]) -> None:
     """Take an event, or a whole answer, into account."""
     if "error" in value:
-        read.error = str(value["error"].get("type") or value["error"].get("code"))
+        error = value["error"]
+        read.error = f"{error.get('type')} {error.get('code')}"
         return
     read.ids.add(str(value.get("id")))
     read.usage = value.get("usage") or read.usage

@@ -27,7 +27,7 @@ QUICK = {
 
 def prompts(it: Play, count: int) -> list[str]:
     """Return questions that nobody has asked before."""
-    return [f"Write 100 words about {it.ledger.word} {number}." for number in range(count)]
+    return [f"Tell me about {it.ledger.word} {number}, length 100." for number in range(count)]
 
 
 async def are_uncut(it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int) -> None:

@@ -31,6 +31,8 @@ REPAIRED = (clients_saw_nothing, agent_told_all, restarted_once(VICTIM))
 FEW_RESTARTS = POLICY.replace("restarts = 1000", f"restarts = {executor_events.RESTARTS}")
 SHORT_GRACE = POLICY + "[defaults.drain]\ngrace_s = 3\n"
 SHORT_DRAIN = SHORT_GRACE + "margin_s = 5\n"
+AT_ONCE = POLICY + "[defaults.slow_start]\nramp_s = 0\n"
+"""So that an instance that was restarted by the scenario before gets streams as the others do."""
 SHORT_COMMANDS = POLICY + "[defaults.limits]\ncommand_timeout_s = 8\n"
 
 BROKER = (
@@ -329,6 +331,7 @@ RESCUE = (
         "100 whole answers, each the uncut one under one id; 0 errors",
         rescue_events.kill_under_streams,
         (agent_told_all,),
+        rules=AT_ONCE,
     ),
     Scenario(
         "rescue_engine_hung_mid_stream",
@@ -336,6 +339,7 @@ RESCUE = (
         rescue_events.hang_under_streams,
         (agent_told_all,),
         in_every_run=False,
+        rules=AT_ONCE,
     ),
     Scenario(
         "rescue_instance_ejected_mid_stream",
@@ -343,6 +347,7 @@ RESCUE = (
         rescue_events.eject_under_streams,
         (clients_saw_nothing, agent_told_all, only_ejected),
         in_every_run=False,
+        rules=AT_ONCE,
     ),
     *(
         Scenario(
@@ -351,6 +356,7 @@ RESCUE = (
             rescue_events.garble(fault),
             REPAIRED,
             in_every_run=fault == "nan",
+            rules=AT_ONCE,
         )
         for fault in ("nan", "stuck", "flat")
     ),
@@ -366,12 +372,14 @@ RESCUE = (
         rescue_events.all_bad_under_streams,
         (clients_saw_nothing, enough_kept_serving),
         in_every_run=False,
+        rules=AT_ONCE,
     ),
     Scenario(
         "rescue_storm",
         "no more than the budget are continued; the rest get the good part and a clear error",
         rescue_events.storm,
         REPAIRED,
+        rules=AT_ONCE,
     ),
 )
 

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-WANTED = re.compile(r"\b(\d{2,5}) words\b")
-"""What asks for a long answer: "Write 900 words about the sea."."""
+WANTED = re.compile(r"\b(?:length (\d{2,5})|(\d{2,5}) words)\b")
+"""What asks for a long answer: "Tell me about the sea, length 900.", "Write 900 words."."""
 
 SHORTEST_CHARS = 80
 PROSE_SHARE = 0.92
@@ -20,7 +20,7 @@ OPENINGS = 16
 def wanted_words(question: str) -> int:
     """How many words a question asks for; 0 where it names no number."""
     found = WANTED.search(question)
-    return int(found[1]) if found else 0
+    return int(found[1] or found[2]) if found else 0
 
 
 def essay(question: str, words: int) -> Iterator[str]:

@@ -11,7 +11,13 @@ QUESTION = "Write 900 words about the sea."
 
 @pytest.mark.parametrize(
     ("question", "words"),
-    [(QUESTION, 900), ("In 20000 words, please.", 20_000), ("Write 9 words.", 0), ("Words?", 0)],
+    [
+        (QUESTION, 900),
+        ("Tell me about it, length 175.", 175),
+        ("In 20000 words, please.", 20_000),
+        ("Write 9 words.", 0),
+        ("Words?", 0),
+    ],
 )
 def test_number_of_words(question: str, words: int) -> None:
     """Two to five digits before the word."""
