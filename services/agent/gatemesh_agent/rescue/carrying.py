@@ -232,7 +232,8 @@ class Rescuer:
             story.kept = Kept()
             return Rest(Continuation(request.asked), request.order.path, "restart")
         try:
-            rest = await self._asking.prepare(request, story.kept, base_url)
+            reasoned = story.shown.reasoned
+            rest = await self._asking.prepare(request, story.kept, base_url, reasoned=reasoned)
         except ValueError as error:
             raise InstanceFailedError("broken", "cannot be asked for the rest") from error
         same = rest.asked.route is request.asked.route

@@ -58,7 +58,7 @@ class Places:
     last: Mark = NOWHERE
     """The place behind the newest event."""
 
-    MOST = 4096
+    MOST = 128
 
     def add(self, mark: Mark, *, said: bool) -> None:
         """Take in the place behind an event, and whether that brought text."""

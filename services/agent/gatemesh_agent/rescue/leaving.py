@@ -38,6 +38,7 @@ class Leaving:
             InstanceFailedError: there is none.
         """
         begun_s, loop, why = time.monotonic(), asyncio.get_running_loop(), ""
+        handle: asyncio.TimerHandle
 
         def look() -> None:
             nonlocal handle, why

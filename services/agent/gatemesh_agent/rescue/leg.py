@@ -69,7 +69,7 @@ class Leg:
         self._announces = story.route in (Route.RESPONSES, Route.MESSAGES)
         self._by_id = True
         self.free = False
-        """True once nothing is held or cut any more."""
+        """True once nothing is held any more, and only proof ends it."""
         self.fault: Fault | None = None
         """Why it ends here: nothing more of it goes to the client."""
         self.cut = NOWHERE
@@ -242,9 +242,10 @@ class Leg:
     def _is_proven(self, before: Mark, now_s: float) -> bool:
         """Leave where a gate has failed the answer with its newest event."""
         failures = self._judge.failures
-        if len(failures) == self._known or self.free:
+        if len(failures) == self._known:
             return False
-        acting = [each for each in failures[self._known :] if self._acts(each)]
+        new = failures[self._known :]
+        acting = [each for each in new if each.hard or (self._acts(each) and not self.free)]
         self._known = len(failures)
         failure = next((each for each in acting if each.hard), acting[0] if acting else None)
         if failure is None or (self.ended and not self._is_in_time(failure)):

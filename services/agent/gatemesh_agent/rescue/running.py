@@ -35,7 +35,7 @@ from gatemesh_agent.upstream import Reply
 from gatemesh_agent.watchdog import Watch
 from gatemesh_common.messages import CheckLevel
 
-TICK_S = 0.25
+TICK_S = 0.5
 """So often a quiet stream is looked at."""
 TELLING_TOKENS = 8
 """Clean tokens of a continuation that clear the request."""
