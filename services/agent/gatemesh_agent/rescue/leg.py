@@ -159,8 +159,9 @@ class Leg:
 
     def end(self, now_s: float) -> bytes:
         """Return what is left when the engine's stream ends; a fault if that was too early."""
+        was_read = not self._judge.given_up
         rest = self._guarded.end()
-        if not self.ended and self._story.shape is None and not self._judge.given_up:
+        if not self.ended and self._story.shape is None and was_read:
             # An engine says how its answer ended before it ends the stream.
             self.leave(Fault(Cause.BROKEN, self._instance_id), now_s)
             return b""
