@@ -236,6 +236,10 @@ class AnswerJudge:
         """Go on with the first choice behind a text that another instance wrote."""
         self._judge(0).resume(text)
 
+    def object(self, judgement: Judgement) -> None:
+        """Hold something against the first choice that no gate sees."""
+        self._report.conclude(0, judgement, {"tokens": self.first.steps})
+
     @property
     def failures(self) -> list[Judgement]:
         """What the gates hold against the answer so far."""

@@ -232,7 +232,8 @@ class Rescuer:
             story.kept = Kept()
             return Rest(Continuation(request.asked), request.order.path, "restart")
         try:
-            rest = await self._asking.prepare(request, story.kept, base_url)
+            reasoned = story.shown.reasoned
+            rest = await self._asking.prepare(request, story.kept, base_url, reasoned=reasoned)
         except ValueError as error:
             raise InstanceFailedError("broken", "cannot be asked for the rest") from error
         same = rest.asked.route is request.asked.route
@@ -258,7 +259,7 @@ class Rescuer:
             await self._check(attempt, asked, reply, first)
             story.continuations += 1
             CONTINUATIONS.labels(by=rest.by).inc()
-            told = marker(fault, instance_id, story.kept.tokens, rest.by)
+            told = marker(fault, instance_id, story.kept, rest.by)
             prefix = told if story.case.tells_rescue else b""
             splice = self._splice(story, rest.continuation)
             await self._runner.run(story, attempt, reply, first, splice=splice, prefix=prefix)

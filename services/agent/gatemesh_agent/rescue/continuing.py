@@ -9,6 +9,7 @@ import orjson
 
 from gatemesh_agent.requests import Asked, Route, understand
 from gatemesh_agent.rescue.kept import Kept
+from gatemesh_agent.sampling import has_other_media
 
 Body = dict[str, Any]
 
@@ -78,6 +79,9 @@ def goes_by_ids(asked: Asked, kept: Kept) -> bool:
         return False
     if asked.route is Route.COMPLETIONS:
         return True
+    if has_other_media(body):
+        # No ids stand for a picture.
+        return False
     usual = SHARED | TEMPLATED | MEANINGLESS
     own = asked.own_logprobs or bool(body.get("tools"))
     return not own and all(name in usual or value is None for name, value in body.items())
@@ -95,9 +99,13 @@ def tokenize_body(asked: Asked) -> bytes:
 
 def count_body(asked: Asked, text: str) -> bytes:
     """Return what `/tokenize` is asked for the length of a text within an answer."""
+    return written({**named_model(asked), "prompt": text, "add_special_tokens": False})
+
+
+def named_model(asked: Asked) -> Body:
+    """Return the field that names the model, where the client did."""
     body = asked.body or {}
-    named = {"model": body["model"]} if "model" in body else {}
-    return written({**named, "prompt": text, "add_special_tokens": False})
+    return {"model": body["model"]} if "model" in body else {}
 
 
 def by_ids(asked: Asked, kept: Kept, prompt: Tokenized) -> Continuation:
@@ -106,8 +114,8 @@ def by_ids(asked: Asked, kept: Kept, prompt: Tokenized) -> Continuation:
     if asked.route is Route.CHAT:
         body = {name: value for name, value in body.items() if name in SHARED} | lengths_of(body)
     copy = shortened(body, kept.tokens)
-    if not any(copy.get(name) for name in LENGTHS):
-        copy["max_tokens"] = room_left(asked, kept, prompt)
+    if not any(copy.get(name) for name in LENGTHS) and (room := room_left(asked, kept, prompt)):
+        copy["max_tokens"] = room
     copy["prompt"] = [*prompt.ids, *(kept.ids or ())]
     copy.pop("add_special_tokens", None)
     asked = understand(Route.COMPLETIONS, written(copy))
@@ -121,16 +129,18 @@ def lengths_of(body: Mapping[str, Any]) -> Body:
 
 
 def room_left(asked: Asked, kept: Kept, prompt: Tokenized) -> int:
-    """Return how many tokens an answer without a limit may still have."""
-    room = prompt.room - len(prompt.ids) - kept.tokens
-    if asked.route is Route.COMPLETIONS and kept.tokens < USUAL_COMPLETION_TOKENS:
-        room = min(room, USUAL_COMPLETION_TOKENS - kept.tokens)
-    return max(1, room)
+    """Return how many tokens an answer without a limit may still have; 0: the engine knows."""
+    if asked.route is Route.COMPLETIONS:
+        return max(0, USUAL_COMPLETION_TOKENS - kept.tokens)
+    return max(0, prompt.room - len(prompt.ids) - kept.tokens)
 
 
 def by_text(asked: Asked, kept: Kept) -> Continuation:
     """Return the request with what was said as the beginning of its answer."""
     said = kept.text.rstrip()
+    if not said:
+        # A turn that has not begun is asked for as it was.
+        return Continuation(asked, swallows=kept.text)
     copy = shortened(asked.body or {}, kept.tokens)
     if asked.route is Route.CHAT:
         copy |= begun_turn(copy, said)

@@ -1,10 +1,11 @@
 """One instance's part of a stream: judged event by event, held in doubt, cut when bad. Pure."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from gatemesh_agent.engine_errors import ENGINE_DIED
-from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.judging import AnswerJudge
 from gatemesh_agent.reading import Part
@@ -15,13 +16,25 @@ from gatemesh_agent.rescue.kept import Kept, Places, fits
 from gatemesh_agent.rescue.splicing import Splice, fields_of
 from gatemesh_agent.rescue.story import Cause, Fault, Shown, Story
 from gatemesh_agent.stream import GuardedStream
-from gatemesh_common.messages import Reason
+from gatemesh_common.messages import CheckLevel, Outcome, Reason
 
 SERVER_ERROR = 500
 ERROR_MARK = b'"error"'
 ERROR_REACH = 64
 QUIET_FIELDS = ("tools", "stop", "functions")
 """Fields with which events without text are to be expected."""
+
+
+SILENT_EVENTS = 32
+"""In a row, without anything to be seen: a character takes four tokens at most."""
+SILENT = Judgement(
+    CheckLevel.L1,
+    Outcome.FAILED,
+    Reason.TOKENS_WITHOUT_TEXT,
+    score=float(SILENT_EVENTS),
+    threshold=float(SILENT_EVENTS),
+    gate_version=GATE_VERSION,
+)
 
 
 class Decide(Protocol):
@@ -63,13 +76,15 @@ class Leg:
         """What the newest event says."""
         self._pending = Shown()
         """What is said in events that are held."""
-        self._texts = self._known = self._unread = 0
+        self._texts = self._known = self._unread = self._silent = 0
+        self._heard = False
+        """True where the newest event is about a choice."""
         self._body = body = story.case.request.asked.body or {}
         self._counts_quiet = any(body.get(name) for name in QUIET_FIELDS)
         self._announces = story.route in (Route.RESPONSES, Route.MESSAGES)
         self._by_id = True
         self.free = False
-        """True once nothing is held or cut any more."""
+        """True once nothing is held any more, and only proof ends it."""
         self.fault: Fault | None = None
         """Why it ends here: nothing more of it goes to the client."""
         self.cut = NOWHERE
@@ -113,6 +128,7 @@ class Leg:
     def hear(self, part: Part, suspicion: float) -> None:
         """Take in what an event says of a choice, once it is judged."""
         reading, said = part.reading, self._said
+        self._heard = True
         self._doubts[part.choice].take(reading, suspicion)
         if reading.text:
             said.content = True
@@ -162,7 +178,8 @@ class Leg:
 
     def kept(self) -> Kept:
         """Return the answer so far, with what is good of this part."""
-        return self._story.kept.then(self._judge.first, self.cut, by_id=self._by_id)
+        kept = self._story.kept.then(self._judge.first, self.cut, by_id=self._by_id)
+        return replace(kept, leaked=kept.leaked + self.leaked)
 
     @property
     def is_whole(self) -> bool:
@@ -189,7 +206,12 @@ class Leg:
         tokens = first.steps or self._texts
         self._places.add(Mark(first.chars, first.steps, tokens), said=said.content)
         shows = said.content or said.calls or said.reasoning
-        self.moved += shows or self.ended or self._counts_quiet
+        is_quiet = not (shows or self.ended or self._counts_quiet)
+        self.moved += not is_quiet
+        self._silent = self._silent + self._heard if is_quiet else 0
+        if self._silent == SILENT_EVENTS and not self._announces:
+            self._judge.object(SILENT)
+        self._heard = False
         self._pending.content |= shows
         self._pending.calls |= said.calls
         if said.content or said.reasoning:
@@ -242,9 +264,10 @@ class Leg:
     def _is_proven(self, before: Mark, now_s: float) -> bool:
         """Leave where a gate has failed the answer with its newest event."""
         failures = self._judge.failures
-        if len(failures) == self._known or self.free:
+        if len(failures) == self._known:
             return False
-        acting = [each for each in failures[self._known :] if self._acts(each)]
+        new = failures[self._known :]
+        acting = [each for each in new if each.hard or (self._acts(each) and not self.free)]
         self._known = len(failures)
         failure = next((each for each in acting if each.hard), acting[0] if acting else None)
         if failure is None or (self.ended and not self._is_in_time(failure)):
@@ -255,8 +278,7 @@ class Leg:
             return False
         self.fault = fault
         self.cut = self._hold.trip(now_s, before)
-        if failure.hard:
-            self._go_back(failure)
+        self._go_back(failure)
         return True
 
     def _is_in_time(self, failure: Judgement) -> bool:
@@ -264,9 +286,18 @@ class Leg:
         return self.is_holding or failure.reason is Reason.EMPTY or not self._story.shown.content
 
     def _go_back(self, failure: Judgement) -> None:
-        """Cut where proof begins, though the client has got more than that."""
-        begins = failure.span.token_start if failure.span is not None else None
-        if begins is not None and begins < self.cut.steps:
-            place = self._places.before(begins)
+        """Cut where the fault begins, though the client has got more than that.
+
+        What is only evidence about a whole window does not say where that would be.
+        """
+        span = failure.span
+        if span is None or not (failure.hard or failure.gate is CheckLevel.L1):
+            return
+        char = span.char_start
+        if char is not None:
+            # The gates read the answer from its beginning on, whoever wrote it.
+            char = max(0, char - len(self._story.kept.text))
+        place = self._places.before(step=span.token_start, char=char)
+        if place.tokens < self.cut.tokens:
             self.leaked = self.cut.tokens - place.tokens
             self.cut = place

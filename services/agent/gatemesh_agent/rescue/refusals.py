@@ -38,7 +38,7 @@ SAID: Mapping[Refusal, str] = {
     Refusal.LOGPROBS_SEED: "log probabilities were asked of a seeded draw",
     Refusal.MEDIA: "its prompt holds pictures or sound",
     Refusal.PENALTIES: "its penalties would count what was said as a part of the prompt",
-    Refusal.REASONING: "it was in the middle of its reasoning",
+    Refusal.REASONING: "its reasoning was under way, or is not known",
     Refusal.PROMPT: "its prompt cannot be put together again",
     Refusal.ROUTE: "answers of this route are not continued",
     Refusal.TOO_LONG: "it is too long to be kept",
@@ -127,6 +127,11 @@ def has_seed(body: Mapping[str, Any]) -> bool:
     return body.get("seed") is not None
 
 
+def hides_reasoning(_route: Route, body: Mapping[str, Any]) -> bool:
+    """Return True where the engine withholds a part of what it wrote."""
+    return body.get("include_reasoning") is False
+
+
 RULES: tuple[tuple[Refusal, Callable[[Route, Mapping[str, Any]], bool]], ...] = (
     (Refusal.ROUTE, is_other_route),
     (Refusal.CHOICES, has_several),
@@ -134,4 +139,5 @@ RULES: tuple[tuple[Refusal, Callable[[Route, Mapping[str, Any]], bool]], ...] = 
     (Refusal.PENALTIES, has_penalties),
     (Refusal.PROMPT, has_odd_prompt),
     (Refusal.MEDIA, has_media),
+    (Refusal.REASONING, hides_reasoning),
 )

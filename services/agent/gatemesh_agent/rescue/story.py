@@ -6,6 +6,7 @@ from enum import StrEnum
 from gatemesh_agent.cases import Case
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.requests import Route
+from gatemesh_agent.rescue.continuing import goes_by_ids
 from gatemesh_agent.rescue.kept import Kept
 from gatemesh_agent.rescue.refusals import Refusal
 from gatemesh_agent.rescue.splicing import Head
@@ -104,6 +105,11 @@ class Story:
         died = sum(each.cause in (Cause.DIED, Cause.BROKEN) for each in self.faults)
         return self.case.deaths + died
 
+    @property
+    def goes_by_ids(self) -> bool:
+        """True where the kept part can go on by its token ids."""
+        return goes_by_ids(self.case.request.asked, self.kept)
+
     def why_not(self) -> Refusal | None:
         """Return why nobody may go on from here, as far as that lies in the answer."""
         if self.restarts:
@@ -112,6 +118,6 @@ class Story:
             return self.shape
         if self.shown.calls:
             return Refusal.TOOL_CALL
-        if self.shown.reasoning or (self.shown.reasoned and self.kept.ids is None):
+        if self.shown.reasoning or (self.shown.reasoned and not self.goes_by_ids):
             return Refusal.REASONING
         return None if self.whole else Refusal.TOO_LONG
