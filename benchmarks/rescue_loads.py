@@ -29,11 +29,12 @@ CLEAN_CLIENTS = 1
 CLEAN_TOKENS = 60
 WARM_UP = 40
 CROWD = 100
-CROWD_TOKENS = 120
-CROWD_FLAGS = ("--tokens-per-s", "40")
-STRIKE_AFTER_S = 1.0
+CROWD_TOKENS = 160
+CROWD_FLAGS = ("--tokens-per-s", "16")
+BEGIN_DEADLINE_S = 60.0
 MEMORY_FLAGS = ("--tokens-per-s", "10")
 SAMPLES = 10
+LONG = 30_000
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -125,8 +126,10 @@ async def crowd(rig: Rig, blow: Callable[[Rig], None]) -> dict[str, Any]:
         body_of(CHAT, f"Tell me about {word_of(number)}, length 1200.", CROWD_TOKENS, stream=True)
         for number in range(CROWD)
     ]
-    asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
-    await asyncio.sleep(STRIKE_AFTER_S)
+    begun = asyncio.Event()
+    asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies, begun))
+    async with asyncio.timeout(BEGIN_DEADLINE_S):
+        await begun.wait()
     await asyncio.to_thread(blow, rig)
     answers = await asked
     await asyncio.to_thread(rig.victim.end, signal.SIGKILL)
@@ -170,7 +173,7 @@ async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]
     """Keep so many streams running for a while, and look at the memory now and then."""
     tokens = max(1, int(seconds * 10))
     bodies = [
-        body_of(CHAT, f"Tell me about {word_of(number)}, length 20000.", tokens, stream=True)
+        body_of(CHAT, f"Tell me about {word_of(number)}, length {LONG}.", tokens, stream=True)
         for number in range(streams)
     ]
     asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
