@@ -18,7 +18,7 @@ async def test_the_first_to_answer_sends_the_status() -> None:
     client = story.case.client
     assert isinstance(client, FakeClient)
     for name in "ab":
-        await begin_answer(bench.reporter, bench.attempt(story, name), Script(b""), None)  # type: ignore[arg-type]
+        await begin_answer(bench.reporter, bench.attempt(story, name), Script(b""), None)
     assert (client.status, client.instance_id) == (200, "a")
 
 

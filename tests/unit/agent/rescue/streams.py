@@ -137,7 +137,7 @@ def text_of(data: bytes) -> str:
 
 def asking(route: Route = Route.CHAT, **body: Any) -> Asked:
     """Return a client's request."""
-    prompt = {"prompt": "Say"} if route is Route.COMPLETIONS else {}
+    prompt: dict[str, Any] = {"prompt": "Say"} if route is Route.COMPLETIONS else {}
     if route is Route.CHAT:
         prompt = {"messages": [{"role": "user", "content": "Say hi"}]}
     given = {"model": "m", "stream": True, "temperature": 0, **prompt, **body}
@@ -215,7 +215,7 @@ TOKENS = json.dumps({"count": 3, "max_model_len": 100, "tokens": [1, 2, 3]}).enc
 class FakeUpstream:
     """Engines by address: what each answers, one script after the other."""
 
-    scripts: dict[str, list[Script | Exception]] = field(default_factory=dict)
+    scripts: dict[str, list[Any]] = field(default_factory=dict)
     tokenize: Script | None = None
     asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
 

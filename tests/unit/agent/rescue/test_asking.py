@@ -48,7 +48,7 @@ async def test_what_was_said_is_counted_where_that_is_not_known() -> None:
 
 async def test_a_prompt_of_ids_goes_on_by_ids_always() -> None:
     """The text is spelled by the engine where its ids are not known."""
-    body = {"prompt": [4, 5], "max_tokens": 10}
+    body: dict[str, Any] = {"prompt": [4, 5], "max_tokens": 10}
     _, known = await prepared(FakeUpstream(), route=Route.COMPLETIONS, **body)
     assert known["prompt"] == [4, 5, 7, 8, 9]
     _, spelled = await prepared(FakeUpstream(), Kept("x", None, 9), Route.COMPLETIONS, **body)

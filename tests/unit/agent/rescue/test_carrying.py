@@ -37,7 +37,7 @@ def bad(*said: str) -> Script:
 
 def engines(*scripts: Script | Exception, name: str = "b") -> FakeUpstream:
     """Return engines of which one goes on so; the other is away."""
-    others = {f"http://{each}": [unreachable()] * 9 for each in "bc"}
+    others: dict[str, Any] = {f"http://{each}": [unreachable()] * 9 for each in "bc"}
     return FakeUpstream({**others, f"http://{name}": list(scripts)})
 
 
@@ -207,7 +207,8 @@ async def test_healthy_ones_are_asked_first() -> None:
 
 async def test_other_routes_end_with_their_own_kind_of_error() -> None:
     """Once anything of an answer was shown."""
-    said = b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"%b"}\n\n'
+    kind = b"response.output_text.delta"
+    said = b'event: %b\ndata: {"type":"%b","delta":"' % (kind, kind) + b'%b"}\n\n'
     stream = [said % each for each in (b"The sea", b" is", b"<|im_end|>", b" and so it goes on.")]
     bench = Bench(engines(Script(REST)))
     client = await served(bench, Script(*stream), asking(Route.RESPONSES, input="Say"))
