@@ -303,6 +303,12 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="more of the agent's settings",
     )
     parser.add_argument("--clean", type=int, default=10_000, help="clean streams")
+    parser.add_argument(
+        "--clean-clients",
+        type=int,
+        default=1,
+        help="so many at once; several wait for each other's turn on a core, not for rescue",
+    )
     parser.add_argument("--streams", type=int, default=256, help="streams at once for the memory")
     parser.add_argument("--memory-s", type=float, default=20.0, help="for how long, s")
     parser.add_argument("--long-tokens", type=int, default=30_000)

@@ -24,8 +24,6 @@ from benchmarks.rescuing import (
 )
 
 AGENT = "agent"
-CLEAN_CLIENTS = 1
-"""One at a time: several would wait for each other's turn on a core, not for rescue."""
 CLEAN_TOKENS = 60
 WARM_UP = 40
 CROWD = 100
@@ -47,15 +45,15 @@ def share(ordered: Sequence[float], at: float) -> float:
 def clean(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return what rescue does to streams that nothing is wrong with."""
     with running_rig(folder, {AGENT: options.rescue}, victim_first=False) as rig:
-        return asyncio.run(clean_streams(rig, options.clean))
+        return asyncio.run(clean_streams(rig, options.clean, options.clean_clients))
 
 
-async def clean_streams(rig: Rig, count: int) -> dict[str, Any]:
+async def clean_streams(rig: Rig, count: int, clients: int) -> dict[str, Any]:
     """Ask through the agent and, in the same run, directly; compare answers and first tokens."""
-    await pairs(rig, range(-WARM_UP, 0))
+    await pairs(rig, range(-WARM_UP, 0), clients)
     answered = await asyncio.to_thread(rig.answered_by_engines)
     before = await asyncio.to_thread(rig.metrics, AGENT, "rescue", "held")
-    through, direct = await pairs(rig, range(count))
+    through, direct = await pairs(rig, range(count), clients)
     asked = await asyncio.to_thread(rig.answered_by_engines) - answered
     after = await asyncio.to_thread(rig.metrics, AGENT, "rescue", "held")
     first = [sorted(one.first_s for one in found) for found in (through, direct)]
@@ -63,6 +61,7 @@ async def clean_streams(rig: Rig, count: int) -> dict[str, Any]:
     stream_s = sum(one.wall_s for one in through)
     return {
         "streams": count,
+        "clients at once": clients,
         "not whole": sum(not one.is_whole for one in through),
         "text differs from direct": differ,
         "requests that engines got beyond the clients' own": asked - 2 * count,
@@ -75,7 +74,7 @@ async def clean_streams(rig: Rig, count: int) -> dict[str, Any]:
     }
 
 
-async def pairs(rig: Rig, numbers: range) -> tuple[list[Read], list[Read]]:
+async def pairs(rig: Rig, numbers: range, clients: int) -> tuple[list[Read], list[Read]]:
     """Ask each question through the agent and directly, in turns, by a few clients."""
     through, direct = [Read()] * len(numbers), [Read()] * len(numbers)
     queue = iter(enumerate(numbers))
@@ -91,7 +90,7 @@ async def pairs(rig: Rig, numbers: range) -> tuple[list[Read], list[Read]]:
                 for found, url in places if number % 2 else reversed(places):
                     found[place] = await ask(session, url, body)
 
-    await asyncio.gather(*(client() for _ in range(CLEAN_CLIENTS)))
+    await asyncio.gather(*(client() for _ in range(clients)))
     return through, direct
 
 
