@@ -32,6 +32,7 @@ from benchmarks import rescue_loads
 from benchmarks.rescuing import (
     CHAT,
     COMPLETIONS,
+    QUICK_TO_DOUBT,
     Read,
     Rig,
     ask,
@@ -173,7 +174,8 @@ LASTING = ("hang", "exit")
 
 def matrix(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return what became of every damaged request."""
-    agents = {"logprobs": options.rescue, "text": {**options.rescue, **TEXT_ONLY}}
+    usual = {**QUICK_TO_DOUBT, **options.rescue}
+    agents = {"logprobs": usual, "text": {**usual, **TEXT_ONLY}}
     cases: list[Case] = []
     unstruck = []
     with running_rig(folder, agents) as rig:

@@ -11,8 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from benchmarks.rescuing import (
     CHAT,
+    QUICK_TO_DOUBT,
     Read,
     Rig,
     ask,
@@ -33,6 +35,7 @@ BEGIN_DEADLINE_S = 60.0
 MEMORY_FLAGS = ("--tokens-per-s", "10")
 SAMPLES = 10
 LONG = 30_000
+MEMORY_TOKENS = 100
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -111,7 +114,7 @@ def deaths(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     for name, blow in BLOWS.items():
         with running_rig(
             folder / name.replace(" ", "-"),
-            {AGENT: options.rescue},
+            {AGENT: {**QUICK_TO_DOUBT, **options.rescue}},
             victim_first=False,
             engine_flags=CROWD_FLAGS,
         ) as rig:
@@ -169,22 +172,30 @@ def memory(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]:
-    """Keep so many streams running for a while, and look at the memory now and then."""
-    tokens = max(1, int(seconds * 10))
-    bodies = [
-        body_of(CHAT, f"Tell me about {word_of(number)}, length {LONG}.", tokens, stream=True)
-        for number in range(streams)
-    ]
-    asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
-    seen = []
-    for _ in range(SAMPLES):
-        await asyncio.sleep(seconds / SAMPLES)
-        seen.append(resident_mib(rig.agents[AGENT].pid))
-    answers = await asked
+    """Keep so many streams running for a while, one after the other ends, and see the memory."""
+    until_s = time.monotonic() + seconds
+    answers: list[Read] = []
+
+    async def client(session: aiohttp.ClientSession, first: int) -> None:
+        number = first
+        while time.monotonic() < until_s:
+            question = f"Tell me about {word_of(number)}, length {LONG}."
+            body = body_of(CHAT, question, MEMORY_TOKENS, stream=True)
+            answers.append(await ask(session, rig.url(AGENT, CHAT), body))
+            number += streams
+
+    async with new_session() as session:
+        asked = [asyncio.create_task(client(session, number)) for number in range(streams)]
+        seen = []
+        for _ in range(SAMPLES):
+            await asyncio.sleep(seconds / SAMPLES)
+            seen.append(resident_mib(rig.agents[AGENT].pid))
+        await asyncio.gather(*asked)
     return {
-        "streams": streams,
+        "streams at once": streams,
         "seconds": seconds,
-        "not whole": sum(not one.is_whole for one in answers),
+        "streams": len(answers),
+        "tokens": sum(one.events for one in answers),
         "errors": failed(answers),
         "resident MiB over time": ", ".join(f"{one:.0f}" for one in seen),
     }
