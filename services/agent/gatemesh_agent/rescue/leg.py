@@ -198,6 +198,8 @@ class Leg:
             return b""
         piece = self._shaped(piece)
         doubted = not self.free and (self._is_doubted or self._is_announcing)
+        if not doubted and self._hold.state is State.PASSING:
+            return piece if self._is_told else self._passed(piece)
         tokens = self._places.last.tokens - had
         out = self._hold.take(piece, before, tokens, now_s, doubted=doubted)
         return self._passed(out)
