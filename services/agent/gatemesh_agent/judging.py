@@ -127,8 +127,9 @@ class ChoiceJudge:
         return self._chain.suspicion
 
     def resume(self, text: str) -> None:
-        """Go on behind a text that was judged before."""
-        self._take(self._chain.feed_text(text))
+        """Go on behind a text that was judged before: what is wrong with it is another's."""
+        for judgement in self._chain.feed_text(text):
+            self._open.discard((judgement.gate, judgement.name))
 
     def finish(self, reason: str | None) -> None:
         """Conclude every gate; `None` says that the answer was cut short."""
