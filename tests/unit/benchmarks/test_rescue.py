@@ -91,8 +91,13 @@ def test_the_page_keeps_what_is_around_its_markers(tmp_path: Path) -> None:
 def test_runs_of_parts_make_one_page() -> None:
     """Cases add up; tables are apart for engines that tell log probabilities."""
     case = {
-        **{"kind": "nan", "onset": 5, "stream": True, "outcome": "rescued"},
-        **{"bad_chars": 0, "silent_tokens": 0, "largest_gap_ms": 3.0},
+        "kind": "nan",
+        "onset": 5,
+        "stream": True,
+        "outcome": "rescued",
+        "bad_chars": 0,
+        "silent_tokens": 0,
+        "largest_gap_ms": 3.0,
     }
     runs = [
         {"matrix": {"cases": [case | {"agent": "logprobs"}]}},
