@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +50,7 @@ class Read:
     """The error's type, or the exception of a torn connection."""
     ended: bool = False
     """A stream had its end mark, a whole answer its end."""
+    events: int = 0
     silent_events: int = 0
     """Events of tokens without text."""
     ids: set[str] = field(default_factory=set)
@@ -193,7 +194,7 @@ def agent_program(
 ) -> Program:
     """Return an agent with a stored routing table."""
     environment = agent_environment(folder / name, *ports, engines[0].port)
-    environment |= {"GATEMESH_AGENT_ID": name, **QUICK_TO_DOUBT, **more}
+    environment |= {"GATEMESH_AGENT_ID": name, **more}
     return Program(name, (sys.executable, "-m", "gatemesh_agent"), ports[0], environment)
 
 
@@ -265,14 +266,19 @@ def word_of(number: int) -> str:
 CONSONANTS = "bcdfghjklmnprstvwxyz"
 
 
-async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> Read:
-    """Send one request and read all of its answer, whatever it is."""
+async def ask(
+    session: aiohttp.ClientSession,
+    url: str,
+    body: Mapping[str, Any],
+    begins: Callable[[], object] = lambda: None,
+) -> Read:
+    """Send one request and read all of its answer, whatever it is; say when a stream begins."""
     read, begun_s = Read(), time.perf_counter()
     try:
         async with session.post(url, json=body) as response:
             read.status = response.status
             if "event-stream" in response.headers.get("Content-Type", ""):
-                await _read_stream(read, response, begun_s)
+                await _read_stream(read, response, begun_s, begins)
             else:
                 _read_whole(read, await response.read())
                 read.ended = True
@@ -283,7 +289,9 @@ async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any])
     return read
 
 
-async def _read_stream(read: Read, response: aiohttp.ClientResponse, begun_s: float) -> None:
+async def _read_stream(
+    read: Read, response: aiohttp.ClientResponse, begun_s: float, begins: Callable[[], object]
+) -> None:
     last_s = 0.0
     async for line in response.content:
         if not line.startswith(b"data: "):
@@ -291,6 +299,7 @@ async def _read_stream(read: Read, response: aiohttp.ClientResponse, begun_s: fl
         now_s = time.perf_counter()
         if not last_s:
             read.first_s = now_s - begun_s
+            begins()
         elif now_s - last_s > read.largest_gap_s:
             read.largest_gap_s = now_s - last_s
         last_s = now_s
@@ -314,6 +323,7 @@ def _note(read: Read, value: Mapping[str, Any]) -> None:
         error = value["error"]
         read.error = f"{error.get('type')} {error.get('code')}"
         return
+    read.events += 1
     read.ids.add(str(value.get("id")))
     read.usage = value.get("usage") or read.usage
     for choice in value.get("choices", ()):
@@ -334,16 +344,16 @@ def new_session() -> aiohttp.ClientSession:
 
 
 async def ask_many(
-    url: str, bodies: Sequence[Mapping[str, Any]], clients: int | None = None
+    url: str, bodies: Sequence[Mapping[str, Any]], begun: asyncio.Event | None = None
 ) -> list[Read]:
-    """Send requests, so many at once, and return their answers in order."""
-    found: list[Read] = [Read()] * len(bodies)
-    queue = iter(enumerate(bodies))
+    """Send requests at once and return their answers; `begun` is set once all have begun."""
+    waiting = len(bodies)
 
-    async def client(session: aiohttp.ClientSession) -> None:
-        for place, body in queue:
-            found[place] = await ask(session, url, body)
+    def begins() -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting and begun is not None:
+            begun.set()
 
     async with new_session() as session:
-        await asyncio.gather(*(client(session) for _ in range(clients or len(bodies))))
-    return found
+        return await asyncio.gather(*(ask(session, url, body, begins) for body in bodies))

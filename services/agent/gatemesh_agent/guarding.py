@@ -138,7 +138,7 @@ def build_rescuer(
     if settings.guard != "rescue":
         return None
     terms = rescue_terms(settings)
-    leaving = Leaving(router, watch, terms.first_s)
+    leaving = Leaving(router, watch, first_s=terms.first_s, stall_s=terms.stall_s)
     runner = Runner(
         router=router,
         judging=judging,

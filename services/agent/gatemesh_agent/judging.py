@@ -127,8 +127,9 @@ class ChoiceJudge:
         return self._chain.suspicion
 
     def resume(self, text: str) -> None:
-        """Go on behind a text that was judged before."""
-        self._take(self._chain.feed_text(text))
+        """Go on behind a text that was judged before: what is wrong with it is another's."""
+        for judgement in self._chain.feed_text(text):
+            self._open.discard((judgement.gate, judgement.name))
 
     def finish(self, reason: str | None) -> None:
         """Conclude every gate; `None` says that the answer was cut short."""
@@ -235,6 +236,10 @@ class AnswerJudge:
     def resume(self, text: str) -> None:
         """Go on with the first choice behind a text that another instance wrote."""
         self._judge(0).resume(text)
+
+    def object(self, judgement: Judgement) -> None:
+        """Hold something against the first choice that no gate sees."""
+        self._report.conclude(0, judgement, {"tokens": self.first.steps})
 
     @property
     def failures(self) -> list[Judgement]:

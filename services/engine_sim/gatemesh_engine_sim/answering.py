@@ -67,7 +67,7 @@ def clean_steps(
     """What a healthy engine says to a question, and the chance that is left."""
     rng = chance_of(asked, question, index)
     if wanted_words(question):
-        return library.essay(question), rng
+        return library.essay(question, len(asked.prompt_ids) + asked.max_tokens), rng
     text = _structured(asked) or known_answer(question)
     return library.written(text) if text else library.clean(question, rng), rng
 

@@ -70,10 +70,14 @@ class Library:
         """The first letters of those answers."""
         return tuple({text_of(steps)[:OPENING_CHARS] for steps in self._openings()})
 
-    def essay(self, question: str) -> Steps:
-        """A long answer, of about as many words as the question asks for."""
-        parts = essay(question, wanted_words(question))
-        return (*itertools.chain(*(self.written(part)[:-1] for part in parts)), self._end)
+    def essay(self, question: str, most_tokens: int) -> Steps:
+        """A long answer, as many words as the question asks for; no more of it than is needed."""
+        steps: list[Step] = []
+        for part in essay(question, wanted_words(question)):
+            steps += self.written(part)[:-1]
+            if len(steps) > most_tokens:
+                return tuple(steps)
+        return (*steps, self._end)
 
     def written(self, text: str) -> Steps:
         """A finished answer with exactly this text."""

@@ -159,7 +159,7 @@ class PlainRoutes:
         return self._fault_response()
 
     async def get_fault(self, _request: web.Request) -> web.Response:
-        """`GET /sim/fault`: what strikes by control, or null; and how many requests it has struck."""
+        """`GET /sim/fault`: what strikes by control, or null; and how many requests it struck."""
         return self._fault_response()
 
     async def clear_fault(self, _request: web.Request) -> web.Response:

@@ -59,7 +59,7 @@ class Scorer:
             return (0, ())
         question = question_before(ids, self._words)
         if wanted_words(question):
-            return (start, self._library.essay(question))
+            return (start, self._library.essay(question, len(ids)))
         answer = known_answer(question)
         text = answer or self._words.decode(ids[start:])
         is_written = answer is not None or text.startswith("{")

@@ -93,6 +93,17 @@ def test_any_cut_gives_the_plain_stream_and_shows_every_event(
     assert witness.events == [token(text, logprobs=True) for text in texts]
 
 
+def test_pieces_come_as_soon_as_each_event_is_judged() -> None:
+    """So that whoever holds one back knows what was said till then."""
+    witness = Witness()
+    stream = GuardedStream(witness, added=True, drops_bare=True, limit_bytes=10**6)
+    sent = [sse(token(text, logprobs=True)) for text in ("a", "b")]
+    pieces = stream.pieces(b"".join(sent))
+    assert next(pieces) == sse(token("a", logprobs=False))
+    assert len(witness.events) == 1
+    assert list(pieces) == [sse(token("b", logprobs=False))]
+
+
 @given(TOKENS, st.lists(st.integers(0, 100_000), max_size=20))
 def test_what_the_client_asked_itself_is_not_touched(
     texts: list[str | None], places: list[int]

@@ -13,6 +13,7 @@ from gatemesh_engine_sim.steps import Steps, text_of
 
 Ask = Callable[..., Asked]
 
+ROOM = 2_000
 QUESTIONS = (
     "Tell me a story.",
     "What is the capital of France?",
@@ -20,6 +21,8 @@ QUESTIONS = (
     "Write 120 words about the sea.",
     'Say "🌸 你好 naïve"',
 )
+
+BEGUN = {"continue_final_message": True, "add_generation_prompt": False, "max_tokens": ROOM}
 
 
 def said(asked: Asked, library: Library) -> Steps:
@@ -34,7 +37,7 @@ def ids_of(steps: Steps) -> list[int]:
 
 def chat(question: str) -> dict[str, Any]:
     """One question as a conversation."""
-    return {"messages": [{"role": "user", "content": question}]}
+    return {"messages": [{"role": "user", "content": question}], "max_tokens": ROOM}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -45,7 +48,7 @@ def test_chat_by_ids_from_every_cut(ask: Ask, library: Library, question: str, s
     whole = said(asked, library)
     for cut in range(len(whole)):
         prompt = [*asked.prompt_ids, *ids_of(whole[:cut])]
-        on = ask(Route.COMPLETIONS, prompt=prompt, seed=seed)
+        on = ask(Route.COMPLETIONS, max_tokens=ROOM, prompt=prompt, seed=seed)
         assert ids_of(said(on, library)) == ids_of(whole[cut:])
 
 
@@ -55,21 +58,21 @@ def test_chat_by_text_from_every_character(ask: Ask, library: Library, question:
     text = text_of(said(ask(**chat(question)), library))
     for cut in range(1, len(text)):
         messages = [*chat(question)["messages"], {"role": "assistant", "content": text[:cut]}]
-        on = ask(messages=messages, continue_final_message=True, add_generation_prompt=False)
+        on = ask(**BEGUN, messages=messages)
         assert text_of(said(on, library)) == text[cut:]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_plain_prompt_from_every_cut(ask: Ask, library: Library, question: str) -> None:
     """By ids and by text."""
-    asked = ask(Route.COMPLETIONS, prompt=question)
+    asked = ask(Route.COMPLETIONS, max_tokens=ROOM, prompt=question)
     whole = said(asked, library)
     for cut in range(0, len(whole), 3):
         prompt = [*asked.prompt_ids, *ids_of(whole[:cut])]
-        on = said(ask(Route.COMPLETIONS, prompt=prompt), library)
+        on = said(ask(Route.COMPLETIONS, max_tokens=ROOM, prompt=prompt), library)
         assert ids_of(on) == ids_of(whole[cut:])
         begun = text_of(whole[:cut])
-        on = said(ask(Route.COMPLETIONS, prompt=question + begun), library)
+        on = said(ask(Route.COMPLETIONS, max_tokens=ROOM, prompt=question + begun), library)
         assert text_of(on) == text_of(whole)[len(begun) :]
 
 
@@ -77,10 +80,10 @@ def test_a_foreign_beginning_is_gone_on_with(ask: Ask, library: Library) -> None
     """From the same place: an engine says something after whatever it is given."""
     asked = ask(**chat("Tell me a story."))
     whole = said(asked, library)
-    on = ask(Route.COMPLETIONS, prompt=[*asked.prompt_ids, 999, 999])
+    on = ask(Route.COMPLETIONS, max_tokens=ROOM, prompt=[*asked.prompt_ids, 999, 999])
     assert ids_of(said(on, library)) == ids_of(whole[2:])
     messages = [*chat("Tell me a story.")["messages"], {"role": "assistant", "content": "§§"}]
-    on = ask(messages=messages, continue_final_message=True, add_generation_prompt=False)
+    on = ask(**BEGUN, messages=messages)
     assert text_of(said(on, library)) == text_of(whole)[2:]
 
 

@@ -53,9 +53,11 @@ class Asking:
                 prompt = await self._tokenize(request, tokenize_body(asked), base_url)
             if prompt is not None:
                 return by_ids(asked, kept, prompt)
-        if kept.ids is None or (asked.body or {}).get("stop"):
-            # What was said may be less than what was written.
-            kept = await self._counted(request, kept, base_url)
+        said = kept.text.rstrip()
+        if kept.ids is None or said != kept.text or (asked.body or {}).get("stop"):
+            # What is told may be less than what was written.
+            counted = await self._counted(request, replace(kept, text=said), base_url)
+            kept = replace(kept, tokens=counted.tokens)
         return by_text(asked, kept)
 
     async def _counted(self, request: ClientRequest, kept: Kept, base_url: str) -> Kept:

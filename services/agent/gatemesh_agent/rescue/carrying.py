@@ -259,7 +259,7 @@ class Rescuer:
             await self._check(attempt, asked, reply, first)
             story.continuations += 1
             CONTINUATIONS.labels(by=rest.by).inc()
-            told = marker(fault, instance_id, story.kept.tokens, rest.by)
+            told = marker(fault, instance_id, story.kept, rest.by)
             prefix = told if story.case.tells_rescue else b""
             splice = self._splice(story, rest.continuation)
             await self._runner.run(story, attempt, reply, first, splice=splice, prefix=prefix)

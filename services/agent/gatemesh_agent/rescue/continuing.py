@@ -191,13 +191,6 @@ def shortened(body: Mapping[str, Any], tokens: int) -> Body:
     return copy
 
 
-def is_used_up(asked: Asked, tokens: int) -> bool:
-    """Return True where the client's own limit leaves nothing to be said."""
-    body = asked.body or {}
-    limits = [body[name] for name in LENGTHS if type(body.get(name)) is int]
-    return bool(limits) and tokens >= min(limits)
-
-
 def written(body: Mapping[str, Any]) -> bytes:
     """Return a body as JSON, lone surrogates too."""
     try:

@@ -3,7 +3,7 @@
 A doubt is no judgement: it costs the client a token's delay, and nothing when the next one is fine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import regex
@@ -34,6 +34,7 @@ LOOP_SHARE = 0.5
 TEXT_CHARS = 2 * BLOCK
 """Text behind an odd sign within which L1 has judged it."""
 MARK_REACH = 48
+SIGNS = "!?,;\uff01\uff1f"
 SIGN_RUN = 4
 BLANK_EVENTS = 3
 EMPTY_EVENTS = 4
@@ -72,31 +73,39 @@ class Doubts:
         """Token up to which the figures are doubted."""
         self._chars = 0
         self._chars_until = 0
-        self._figures = (0.0, 0.0, 0.0)
+        self._lower = self._top = self._spread = 0.0
         self._token: int | str | None = None
         self._text = ""
         self._tail = ""
         self._blank = self._empty = 0
+        self._is_marking = False
         self.is_open = False
         """True while what came last is not to be shown yet."""
 
     def follow(self, step: TokenStep, found: Measure) -> None:
         """Take in one step as L3 measured it."""
+        # Taken apart once: each look by name takes as long as a comparison.
+        lower, top, gap, excess, _, _, spread, known, _ = found
+        text, _, candidates, _, token_id = step
         self._seen += 1
-        figures = found.lower, found.top, found.spread
-        token = step.text if step.token_id is None else step.token_id
-        doubted = (
-            found.lower >= WIDE_NATS
-            or (figures == self._figures and is_told(found))
-            or (found.spread <= EQUAL_SPREAD and found.top <= EQUAL_TOP)
-            or (self._greedy and found.gap > GAP_NATS)
-            or (self._drawn and self._is_surprising(found.excess))
-            or (token == self._token and bool(step.text.strip()))
-            or is_sure(step, found)
-        )
-        self._figures, self._token = figures, token
-        if doubted:
+        token = text if token_id is None else token_id
+        if (
+            lower >= WIDE_NATS
+            or (gap > GAP_NATS and self._greedy)
+            or (self._drawn and self._is_surprising(excess))
+            or (token == self._token and bool(text.strip()))
+            or (top >= SURE_TOP and gap <= 0.0 and is_sure(top, known, candidates))
+            or self._stands_still(lower, top, spread, known)
+        ):
             self._until = self._seen + 1
+        self._lower, self._top, self._spread, self._token = lower, top, spread, token
+
+    def _stands_still(self, lower: float, top: float, spread: float, known: int) -> bool:
+        """Return True for the figures of before, or for figures that are all alike."""
+        if lower == self._lower and top == self._top and spread == self._spread:
+            # Of which enough are real to say so.
+            return known >= SAME_RANKS and top - spread > CLAMP
+        return spread <= EQUAL_SPREAD and top <= EQUAL_TOP
 
     def _is_surprising(self, excess: float) -> bool:
         surplus = self._surplus + excess - 1.0
@@ -105,12 +114,13 @@ class Doubts:
 
     def take(self, reading: Reading, suspicion: float) -> None:
         """Take in one event after its steps; `suspicion` is how far L1 is towards a loop."""
-        text = reading.text
-        self._seen = max(self._seen, 1) if reading.steps else self._seen + 1
+        text, steps, other_output, calls = reading
+        if not steps:
+            self._seen += 1
         if text:
             self._empty = 0
-            self._take_text(text, told=bool(reading.steps))
-        elif reading.other_output or reading.calls:
+            self._take_text(text, told=bool(steps))
+        elif other_output or calls:
             self._empty = self._blank = 0
         else:
             self._empty += 1
@@ -120,44 +130,44 @@ class Doubts:
             or suspicion >= LOOP_SHARE
             or self._blank >= BLANK_EVENTS
             or self._empty >= EMPTY_EVENTS
-            or bool(self._tail and may_become_mark(self._tail))
+            or self._is_marking
         )
 
     def _take_text(self, text: str, *, told: bool) -> None:
         self._chars += len(text)
-        self._tail = (self._tail + text)[-MARK_REACH:]
-        is_blank = not text.strip()
-        self._blank = self._blank + 1 if is_blank else 0
-        if not told and not is_blank and text == self._text:
-            self._until = self._seen + 1
+        tail = self._tail = (self._tail + text)[-MARK_REACH:]
+        if text.isspace():
+            self._blank += 1
+        else:
+            self._blank = 0
+            if not told and text == self._text:
+                self._until = self._seen + 1
         self._text = text
-        if ODD.search(text) or holds_mark(self._tail, len(text)) or ends_in_signs(self._tail):
+        may_hold = "<" in tail or "[" in tail
+        self._is_marking = may_hold and may_become_mark(tail)
+        if (
+            ODD.search(text)
+            or (may_hold and holds_mark(tail, len(text)))
+            or (tail[-1] in SIGNS and ends_in_signs(tail))
+        ):
             self._chars_until = self._chars + TEXT_CHARS
 
 
-def is_told(found: Measure) -> bool:
-    """Return True for figures of which enough are real to say that they stand still."""
-    return found.known >= SAME_RANKS and found.top - found.spread > CLAMP
-
-
-def is_sure(step: TokenStep, found: Measure) -> bool:
+def is_sure(top: float, known: int, candidates: Sequence[float | None]) -> bool:
     """Return True for a token that leaves all others further behind than healthy engines do."""
-    if found.top < SURE_TOP or found.gap > 0.0 or found.known < TWO:
+    if known < TWO:
         return False
-    second = step.top_logprobs[1]
-    return second is not None and found.top - second >= SURE_NATS
+    second = candidates[1]
+    return second is not None and top - second >= SURE_NATS
 
 
 def ends_in_signs(tail: str) -> bool:
     """Return True for a text that ends in one sign of a sentence, over and over."""
-    last = tail[-1]
-    return last in "!?,;\uff01\uff1f" and tail.endswith(last * SIGN_RUN)
+    return tail.endswith(tail[-1] * SIGN_RUN)
 
 
 def holds_mark(tail: str, fresh: int) -> bool:
     """Return True where a mark of the chat template ends within the newest characters."""
-    if "<" not in tail and "[" not in tail:
-        return False
     first = len(tail) - fresh
     return any(hit.end() > first for form in (SPECIAL, BARE) for hit in form.finditer(tail))
 

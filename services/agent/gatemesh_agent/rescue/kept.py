@@ -18,11 +18,8 @@ class Kept:
     ids: tuple[int, ...] | None = ()
     """Its token ids; None where not all are known."""
     tokens: int = 0
-
-    @property
-    def is_nothing(self) -> bool:
-        """True while nothing was said."""
-        return not self.text and not self.tokens
+    leaked: int = 0
+    """Bad tokens behind it that its client has got: they cannot be taken back."""
 
     def then(self, said: Transcript, mark: Mark, *, by_id: bool) -> "Kept":
         """Return it with what an engine said up to a place."""
@@ -58,7 +55,7 @@ class Places:
     last: Mark = NOWHERE
     """The place behind the newest event."""
 
-    MOST = 128
+    MOST = 512
 
     def add(self, mark: Mark, *, said: bool) -> None:
         """Take in the place behind an event, and whether that brought text."""
@@ -73,6 +70,10 @@ class Places:
         """The newest of them."""
         return self.marks[-1]
 
-    def before(self, step: int) -> Mark:
-        """Return the newest one at or before a token."""
-        return next((mark for mark in reversed(self.marks) if mark.steps <= step), self.marks[0])
+    def before(self, *, step: int | None = None, char: int | None = None) -> Mark:
+        """Return the newest one that is not behind a token, or a character."""
+        for mark in reversed(self.marks):
+            is_behind_step = step is not None and mark.steps > step
+            if not is_behind_step and (char is None or mark.chars <= char):
+                return mark
+        return self.marks[0]

@@ -17,10 +17,22 @@ LOOK_EVERY_S = 0.5
 class Leaving:
     """Watches those who wait for a first byte."""
 
-    def __init__(self, router: Router, watch: Watch, first_s: float) -> None:
+    def __init__(self, router: Router, watch: Watch, *, first_s: float, stall_s: float) -> None:
         self._router = router
         self._watch = watch
         self._first_s = first_s
+        self._stall_s = stall_s
+        self._stalled: dict[Life, float] = {}
+        """Lives under which a stream came to a halt, and when."""
+
+    def note_stall(self, life: Life) -> None:
+        """Take in that a stream came to a halt: those who wait there need not wait as long."""
+        now_s = time.monotonic()
+        self._router.shun(life.instance_id, now_s)
+        self._stalled = {
+            one: at for one, at in self._stalled.items() if now_s - at <= self._first_s
+        }
+        self._stalled[life] = now_s
 
     def is_ejected(self, instance_id: str) -> bool:
         """Return True when the present table has the instance out at once."""
@@ -64,4 +76,5 @@ class Leaving:
 
     def _stands_still(self, life: Life, begun_s: float) -> bool:
         waited_s = time.monotonic() - begun_s
-        return waited_s >= self._first_s and not self._watch.moved_since(life, begun_s)
+        hope_s = self._stall_s if life in self._stalled else self._first_s
+        return waited_s >= hope_s and not self._watch.moved_since(life, begun_s)

@@ -1,13 +1,14 @@
 """One instance's part of a stream: judged event by event, held in doubt, cut when bad. Pure."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from gatemesh_agent.engine_errors import ENGINE_DIED
-from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.judging import AnswerJudge
-from gatemesh_agent.reading import Part
+from gatemesh_agent.reading import Part, Reading
 from gatemesh_agent.requests import Route
 from gatemesh_agent.rescue.doubts import Doubts, doubts_of
 from gatemesh_agent.rescue.hold import NOWHERE, Hold, Mark, State
@@ -15,13 +16,25 @@ from gatemesh_agent.rescue.kept import Kept, Places, fits
 from gatemesh_agent.rescue.splicing import Splice, fields_of
 from gatemesh_agent.rescue.story import Cause, Fault, Shown, Story
 from gatemesh_agent.stream import GuardedStream
-from gatemesh_common.messages import Reason
+from gatemesh_common.messages import CheckLevel, Outcome, Reason
 
 SERVER_ERROR = 500
 ERROR_MARK = b'"error"'
 ERROR_REACH = 64
 QUIET_FIELDS = ("tools", "stop", "functions")
 """Fields with which events without text are to be expected."""
+
+
+SILENT_EVENTS = 32
+"""In a row, without anything to be seen: a character takes four tokens at most."""
+SILENT = Judgement(
+    CheckLevel.L1,
+    Outcome.FAILED,
+    Reason.TOKENS_WITHOUT_TEXT,
+    score=float(SILENT_EVENTS),
+    threshold=float(SILENT_EVENTS),
+    gate_version=GATE_VERSION,
+)
 
 
 class Decide(Protocol):
@@ -59,11 +72,17 @@ class Leg:
         self._doubts: dict[int, Doubts] = {}
         self._open: set[int] = set()
         self._places = Places()
-        self._said = Shown()
+        self._has_text = self._has_other = False
         """What the newest event says."""
         self._pending = Shown()
-        """What is said in events that are held."""
-        self._texts = self._known = self._unread = 0
+        """The kinds of output so far, held ones too."""
+        self._is_plain = False
+        """True while words follow words, as nearly always."""
+        self._is_told = True
+        """False while there is a kind of output that was not shown yet."""
+        self._texts = self._known = self._unread = self._silent = 0
+        self._heard = False
+        """True where the newest event is about a choice."""
         self._body = body = story.case.request.asked.body or {}
         self._counts_quiet = any(body.get(name) for name in QUIET_FIELDS)
         self._announces = story.route in (Route.RESPONSES, Route.MESSAGES)
@@ -112,17 +131,16 @@ class Leg:
 
     def hear(self, part: Part, suspicion: float) -> None:
         """Take in what an event says of a choice, once it is judged."""
-        reading, said = part.reading, self._said
+        reading = part.reading
+        self._heard = True
         self._doubts[part.choice].take(reading, suspicion)
         if reading.text:
-            said.content = True
             self._texts += 1
+            self._has_text = True
             if not reading.steps:
                 self._by_id = False
-        if reading.calls:
-            said.calls = True
-        if reading.other_output:
-            said.reasoning = True
+        if reading.calls or reading.other_output or (reading.text and not self._is_plain):
+            self._note_kinds(reading)
         if part.finish_reason is not None:
             self._open.discard(part.choice)
             self.ended = not self._open
@@ -143,8 +161,9 @@ class Leg:
 
     def end(self, now_s: float) -> bytes:
         """Return what is left when the engine's stream ends; a fault if that was too early."""
+        was_read = not self._judge.given_up
         rest = self._guarded.end()
-        if not self.ended and self._story.shape is None and not self._judge.given_up:
+        if not self.ended and self._story.shape is None and was_read:
             # An engine says how its answer ended before it ends the stream.
             self.leave(Fault(Cause.BROKEN, self._instance_id), now_s)
             return b""
@@ -162,7 +181,8 @@ class Leg:
 
     def kept(self) -> Kept:
         """Return the answer so far, with what is good of this part."""
-        return self._story.kept.then(self._judge.first, self.cut, by_id=self._by_id)
+        kept = self._story.kept.then(self._judge.first, self.cut, by_id=self._by_id)
+        return replace(kept, leaked=kept.leaked + self.leaked)
 
     @property
     def is_whole(self) -> bool:
@@ -171,39 +191,52 @@ class Leg:
 
     def _event(self, piece: bytes, now_s: float) -> bytes:
         before, had = self._places.clean, self._places.last.tokens
-        said, self._said = self._said, Shown()
-        self._note(said)
+        self._note()
         if ERROR_MARK in piece[:ERROR_REACH] and self._is_error(piece, now_s):
             return b""
         if self._is_proven(before, now_s):
             return b""
         piece = self._shaped(piece)
-        doubted = not self.free and (self._is_doubted or self._is_announcing(said))
+        doubted = not self.free and (self._is_doubted or self._is_announcing)
+        if not doubted and self._hold.state is State.PASSING:
+            return piece if self._is_told else self._passed(piece)
         tokens = self._places.last.tokens - had
         out = self._hold.take(piece, before, tokens, now_s, doubted=doubted)
         return self._passed(out)
 
-    def _note(self, said: Shown) -> None:
+    def _note_kinds(self, reading: Reading) -> None:
+        """Take in which kinds of output there are, once they change."""
+        pending = self._pending
+        pending.content = True
+        if reading.calls or reading.other_output:
+            self._has_other = True
+            pending.calls |= bool(reading.calls)
+            pending.reasoned |= reading.other_output
+            pending.reasoning = reading.other_output
+        if reading.text:
+            pending.reasoning = False
+        self._is_plain = not pending.reasoning
+        self._is_told = False
+
+    def _note(self) -> None:
         """Take in how far the answer is behind an event."""
         first = self._judge.first
-        tokens = first.steps or self._texts
-        self._places.add(Mark(first.chars, first.steps, tokens), said=said.content)
-        shows = said.content or said.calls or said.reasoning
-        self.moved += shows or self.ended or self._counts_quiet
-        self._pending.content |= shows
-        self._pending.calls |= said.calls
-        if said.content or said.reasoning:
-            self._pending.reasoning = said.reasoning and not said.content
-        self._pending.reasoned |= said.reasoning
+        steps = first.steps
+        self._places.add(Mark(first.chars, steps, steps or self._texts), said=self._has_text)
+        if self._has_text or self._has_other or self.ended or self._counts_quiet:
+            self.moved += 1
+            self._silent = 0
+        elif self._heard:
+            self._silent += 1
+            if self._silent == SILENT_EVENTS and not self._announces:
+                self._judge.object(SILENT)
+        self._heard = self._has_text = self._has_other = False
 
     def _passed(self, out: bytes) -> bytes:
         """Note that what was held, or the newest event, goes to the client."""
-        if out and not self.is_holding:
-            shown, pending = self._story.shown, self._pending
-            shown.content |= pending.content
-            shown.calls |= pending.calls
-            shown.reasoned |= pending.reasoned
-            shown.reasoning = pending.reasoning
+        if out and not self._is_told and not self.is_holding:
+            self._is_told = True
+            self._story.shown.take(self._pending)
         return out
 
     def _shaped(self, piece: bytes) -> bytes:
@@ -222,7 +255,8 @@ class Leg:
                 return True
         return False
 
-    def _is_announcing(self, said: Shown) -> bool:
+    @property
+    def _is_announcing(self) -> bool:
         """Return True for what these routes say before there is an answer."""
         return self._announces and not self._pending.content and not self.ended
 
@@ -256,8 +290,7 @@ class Leg:
             return False
         self.fault = fault
         self.cut = self._hold.trip(now_s, before)
-        if failure.hard:
-            self._go_back(failure)
+        self._go_back(failure)
         return True
 
     def _is_in_time(self, failure: Judgement) -> bool:
@@ -265,9 +298,18 @@ class Leg:
         return self.is_holding or failure.reason is Reason.EMPTY or not self._story.shown.content
 
     def _go_back(self, failure: Judgement) -> None:
-        """Cut where proof begins, though the client has got more than that."""
-        begins = failure.span.token_start if failure.span is not None else None
-        if begins is not None and begins < self.cut.steps:
-            place = self._places.before(begins)
+        """Cut where the fault begins, though the client has got more than that.
+
+        What is only evidence about a whole window does not say where that would be.
+        """
+        span = failure.span
+        if span is None or not (failure.hard or failure.gate is CheckLevel.L1):
+            return
+        char = span.char_start
+        if char is not None:
+            # The gates read the answer from its beginning on, whoever wrote it.
+            char = max(0, char - len(self._story.kept.text))
+        place = self._places.before(step=span.token_start, char=char)
+        if place.tokens < self.cut.tokens:
             self.leaked = self.cut.tokens - place.tokens
             self.cut = place

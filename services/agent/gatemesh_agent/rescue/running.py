@@ -197,6 +197,8 @@ class Runner:
         if cause is None or part.leg.free or part.leg.ended or not self.may_move(story):
             return False
         part.leg.leave(Fault(cause, instance_id), now_s)
+        if cause is Cause.STALLED:
+            self._leaving.note_stall(part.attempt.life)
         return True
 
     def _why_leave(self, part: Part, now_s: float) -> Cause | None:

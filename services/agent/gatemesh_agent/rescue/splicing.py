@@ -13,6 +13,7 @@ from gatemesh_agent.stripping import as_object, choices_of, loads
 Fields = dict[str, Any]
 
 OF_THE_FIRST = ("id", "created", "model", "object")
+FIRST_EVENTS = 3
 PROMPTS = ("prompt_token_ids", "prompt_text", "prompt_logprobs")
 
 
@@ -23,11 +24,13 @@ class Head:
     fields: Fields = field(default_factory=dict)
     has_role: bool = False
     """True once a chat has told whose turn it is."""
+    seen: int = 0
 
     def see(self, event: bytes) -> None:
-        """Take in an event that goes to the client."""
-        if self.fields and self.has_role:
+        """Take in an event that goes to the client; only the first few tell anything new."""
+        if self.seen >= FIRST_EVENTS:
             return
+        self.seen += 1
         fields = fields_of(event)
         if fields is None or "id" not in fields:
             return

@@ -69,6 +69,13 @@ class Shown:
     reasoned: bool = False
     """True once there was reasoning."""
 
+    def take(self, newer: "Shown") -> None:
+        """Take in what there is by now."""
+        self.content |= newer.content
+        self.calls |= newer.calls
+        self.reasoned |= newer.reasoned
+        self.reasoning = newer.reasoning
+
 
 @dataclass(slots=True)
 class Story:

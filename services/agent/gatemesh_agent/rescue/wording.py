@@ -4,6 +4,7 @@ import orjson
 
 from gatemesh_agent.answers import NAMED_EVENT, shape_of
 from gatemesh_agent.requests import Route
+from gatemesh_agent.rescue.kept import Kept
 from gatemesh_agent.rescue.refusals import SAID as WHY
 from gatemesh_agent.rescue.refusals import Refusal
 from gatemesh_agent.rescue.story import SAID as WHAT
@@ -31,14 +32,15 @@ def ending(route: Route, body: bytes) -> bytes:
     return b"data: " + body + b"\n\n" + DONE
 
 
-def marker(fault: Fault, instance_id: str, tokens: int, how: str) -> bytes:
+def marker(fault: Fault, instance_id: str, kept: Kept, how: str) -> bytes:
     """Return the comment by which a client that asked learns where its answer changed hands."""
     told = {
         "from": fault.instance_id,
         "to": instance_id,
         "cause": fault.cause,
         "reason": fault.failure.reason if fault.failure is not None else None,
-        "kept_tokens": tokens,
+        "kept_tokens": kept.tokens,
+        "leaked_tokens": kept.leaked,
         "by": how,
     }
     return b": gatemesh-rescue " + orjson.dumps(told) + b"\n\n"
