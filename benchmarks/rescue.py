@@ -32,6 +32,7 @@ from benchmarks import rescue_loads
 from benchmarks.rescuing import (
     CHAT,
     COMPLETIONS,
+    QUICK_TO_DOUBT,
     Read,
     Rig,
     ask,
@@ -173,7 +174,8 @@ LASTING = ("hang", "exit")
 
 def matrix(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return what became of every damaged request."""
-    agents = {"logprobs": options.rescue, "text": {**options.rescue, **TEXT_ONLY}}
+    usual = {**QUICK_TO_DOUBT, **options.rescue}
+    agents = {"logprobs": usual, "text": {**usual, **TEXT_ONLY}}
     cases: list[Case] = []
     unstruck = []
     with running_rig(folder, agents) as rig:
@@ -222,6 +224,7 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         ]
 
 
+AGENTS = {"logprobs": "With log probabilities", "text": "Without log probabilities"}
 COLUMNS = (("rescued",), (NEAR,), ("error",))
 HEAD = (
     "kind", "cases", "whole and equal", "but for the limit", "clear error", "bad or cut",
@@ -239,8 +242,13 @@ def table(rows: Iterator[list[str]], head: Sequence[str] = HEAD) -> str:
 def page_of(report: Mapping[str, Any]) -> str:
     """Return all that was measured as Markdown."""
     parts = []
-    if "matrix" in report:
-        parts.append(table(summed(report["matrix"]["cases"])))
+    cases = report.get("matrix", {}).get("cases", ())
+    for agent, words in AGENTS.items():
+        found = [one for one in cases if one["agent"] == agent]
+        if found:
+            onsets = ", ".join(map(str, sorted({one["onset"] for one in found})))
+            parts.append(f"{words}; {len(found)} answers, fault at token {onsets}:")
+            parts.append(table(summed(found)))
     for name in PARTS[1:]:
         if name in report:
             rows = ([key, str(value)] for key, value in flat(report[name]))
@@ -303,10 +311,17 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="more of the agent's settings",
     )
     parser.add_argument("--clean", type=int, default=10_000, help="clean streams")
+    parser.add_argument(
+        "--clean-clients",
+        type=int,
+        default=1,
+        help="so many at once; several wait for each other's turn on a core, not for rescue",
+    )
     parser.add_argument("--streams", type=int, default=256, help="streams at once for the memory")
     parser.add_argument("--memory-s", type=float, default=20.0, help="for how long, s")
     parser.add_argument("--long-tokens", type=int, default=30_000)
     parser.add_argument("--json", type=Path, metavar="OUT")
+    parser.add_argument("--merge", type=Path, nargs="*", default=[], help="earlier runs' JSON")
     parser.add_argument("--page", type=Path, metavar="PAGE")
     parser.add_argument("--verbose", action="store_true", help="print each case that went wrong")
     options = parser.parse_args(arguments)
@@ -327,10 +342,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{part}: {time.monotonic() - begun_s:.0f} s", flush=True)
         if options.json:
             options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    earlier = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
+    report = merged([*earlier, report])
     print(page_of(report))
     if options.page:
         write_page(options.page, page_of(report))
     return 1 if leaked(report) else 0
+
+
+def merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what several runs have measured, of a part other than the matrix the last."""
+    found: dict[str, Any] = {}
+    cases = [case for one in reports for case in one.get("matrix", {}).get("cases", ())]
+    for report in reports:
+        found |= report
+    return found | ({"matrix": {"cases": cases}} if cases else {})
 
 
 def leaked(report: Mapping[str, Any]) -> bool:

@@ -11,8 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from benchmarks.rescuing import (
     CHAT,
+    QUICK_TO_DOUBT,
     Read,
     Rig,
     ask,
@@ -24,8 +26,6 @@ from benchmarks.rescuing import (
 )
 
 AGENT = "agent"
-CLEAN_CLIENTS = 1
-"""One at a time: several would wait for each other's turn on a core, not for rescue."""
 CLEAN_TOKENS = 60
 WARM_UP = 40
 CROWD = 100
@@ -35,6 +35,7 @@ BEGIN_DEADLINE_S = 60.0
 MEMORY_FLAGS = ("--tokens-per-s", "10")
 SAMPLES = 10
 LONG = 30_000
+MEMORY_TOKENS = 100
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -47,15 +48,15 @@ def share(ordered: Sequence[float], at: float) -> float:
 def clean(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return what rescue does to streams that nothing is wrong with."""
     with running_rig(folder, {AGENT: options.rescue}, victim_first=False) as rig:
-        return asyncio.run(clean_streams(rig, options.clean))
+        return asyncio.run(clean_streams(rig, options.clean, options.clean_clients))
 
 
-async def clean_streams(rig: Rig, count: int) -> dict[str, Any]:
+async def clean_streams(rig: Rig, count: int, clients: int) -> dict[str, Any]:
     """Ask through the agent and, in the same run, directly; compare answers and first tokens."""
-    await pairs(rig, range(-WARM_UP, 0))
+    await pairs(rig, range(-WARM_UP, 0), clients)
     answered = await asyncio.to_thread(rig.answered_by_engines)
     before = await asyncio.to_thread(rig.metrics, AGENT, "rescue", "held")
-    through, direct = await pairs(rig, range(count))
+    through, direct = await pairs(rig, range(count), clients)
     asked = await asyncio.to_thread(rig.answered_by_engines) - answered
     after = await asyncio.to_thread(rig.metrics, AGENT, "rescue", "held")
     first = [sorted(one.first_s for one in found) for found in (through, direct)]
@@ -63,6 +64,7 @@ async def clean_streams(rig: Rig, count: int) -> dict[str, Any]:
     stream_s = sum(one.wall_s for one in through)
     return {
         "streams": count,
+        "clients at once": clients,
         "not whole": sum(not one.is_whole for one in through),
         "text differs from direct": differ,
         "requests that engines got beyond the clients' own": asked - 2 * count,
@@ -75,7 +77,7 @@ async def clean_streams(rig: Rig, count: int) -> dict[str, Any]:
     }
 
 
-async def pairs(rig: Rig, numbers: range) -> tuple[list[Read], list[Read]]:
+async def pairs(rig: Rig, numbers: range, clients: int) -> tuple[list[Read], list[Read]]:
     """Ask each question through the agent and directly, in turns, by a few clients."""
     through, direct = [Read()] * len(numbers), [Read()] * len(numbers)
     queue = iter(enumerate(numbers))
@@ -91,7 +93,7 @@ async def pairs(rig: Rig, numbers: range) -> tuple[list[Read], list[Read]]:
                 for found, url in places if number % 2 else reversed(places):
                     found[place] = await ask(session, url, body)
 
-    await asyncio.gather(*(client() for _ in range(CLEAN_CLIENTS)))
+    await asyncio.gather(*(client() for _ in range(clients)))
     return through, direct
 
 
@@ -112,7 +114,7 @@ def deaths(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     for name, blow in BLOWS.items():
         with running_rig(
             folder / name.replace(" ", "-"),
-            {AGENT: options.rescue},
+            {AGENT: {**QUICK_TO_DOUBT, **options.rescue}},
             victim_first=False,
             engine_flags=CROWD_FLAGS,
         ) as rig:
@@ -170,22 +172,30 @@ def memory(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 async def many_streams(rig: Rig, streams: int, seconds: float) -> dict[str, Any]:
-    """Keep so many streams running for a while, and look at the memory now and then."""
-    tokens = max(1, int(seconds * 10))
-    bodies = [
-        body_of(CHAT, f"Tell me about {word_of(number)}, length {LONG}.", tokens, stream=True)
-        for number in range(streams)
-    ]
-    asked = asyncio.create_task(ask_many(rig.url(AGENT, CHAT), bodies))
-    seen = []
-    for _ in range(SAMPLES):
-        await asyncio.sleep(seconds / SAMPLES)
-        seen.append(resident_mib(rig.agents[AGENT].pid))
-    answers = await asked
+    """Keep so many streams running for a while, one after the other ends, and see the memory."""
+    until_s = time.monotonic() + seconds
+    answers: list[Read] = []
+
+    async def client(session: aiohttp.ClientSession, first: int) -> None:
+        number = first
+        while time.monotonic() < until_s:
+            question = f"Tell me about {word_of(number)}, length {LONG}."
+            body = body_of(CHAT, question, MEMORY_TOKENS, stream=True)
+            answers.append(await ask(session, rig.url(AGENT, CHAT), body))
+            number += streams
+
+    async with new_session() as session:
+        asked = [asyncio.create_task(client(session, number)) for number in range(streams)]
+        seen = []
+        for _ in range(SAMPLES):
+            await asyncio.sleep(seconds / SAMPLES)
+            seen.append(resident_mib(rig.agents[AGENT].pid))
+        await asyncio.gather(*asked)
     return {
-        "streams": streams,
+        "streams at once": streams,
         "seconds": seconds,
-        "not whole": sum(not one.is_whole for one in answers),
+        "streams": len(answers),
+        "tokens": sum(one.events for one in answers),
         "errors": failed(answers),
         "resident MiB over time": ", ".join(f"{one:.0f}" for one in seen),
     }

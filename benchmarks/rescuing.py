@@ -50,6 +50,7 @@ class Read:
     """The error's type, or the exception of a torn connection."""
     ended: bool = False
     """A stream had its end mark, a whole answer its end."""
+    events: int = 0
     silent_events: int = 0
     """Events of tokens without text."""
     ids: set[str] = field(default_factory=set)
@@ -193,7 +194,7 @@ def agent_program(
 ) -> Program:
     """Return an agent with a stored routing table."""
     environment = agent_environment(folder / name, *ports, engines[0].port)
-    environment |= {"GATEMESH_AGENT_ID": name, **QUICK_TO_DOUBT, **more}
+    environment |= {"GATEMESH_AGENT_ID": name, **more}
     return Program(name, (sys.executable, "-m", "gatemesh_agent"), ports[0], environment)
 
 
@@ -322,6 +323,7 @@ def _note(read: Read, value: Mapping[str, Any]) -> None:
         error = value["error"]
         read.error = f"{error.get('type')} {error.get('code')}"
         return
+    read.events += 1
     read.ids.add(str(value.get("id")))
     read.usage = value.get("usage") or read.usage
     for choice in value.get("choices", ()):

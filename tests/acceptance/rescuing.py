@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,16 +128,23 @@ async def tell(
             asked = {"model": "sim", "messages": messages, "temperature": 0, "stream": True}
             try:
                 async with session.post(base_url + CHAT, json={**asked, **fields}) as response:
-                    async for line in response.content:
-                        note(told, line)
-                        if told.text:
-                            has_text(number)
+                    await follow(told, response, lambda: has_text(number))
             except (aiohttp.ClientError, TimeoutError) as error:
                 told.code = type(error).__name__
             has_text(number)
             return told
 
         return await asyncio.gather(*(client(*pair) for pair in enumerate(prompts)))
+
+
+async def follow(
+    told: Told, response: aiohttp.ClientResponse, has_text: Callable[[], object]
+) -> None:
+    """Read a stream to its end; say with each line that there is text."""
+    async for line in response.content:
+        note(told, line)
+        if told.text:
+            has_text()
 
 
 def note(told: Told, line: bytes) -> None:

@@ -86,3 +86,26 @@ def test_the_page_keeps_what_is_around_its_markers(tmp_path: Path) -> None:
     assert text == f"Before\n{rescue.BEGIN}\n| new |\n{rescue.END}\nAfter\n"
     rescue.write_page(tmp_path / "none.md", "| new |")
     assert "| new |" in (tmp_path / "rescue-measured.md").read_text()
+
+
+def test_runs_of_parts_make_one_page() -> None:
+    """Cases add up; tables are apart for engines that tell log probabilities."""
+    case = {
+        "kind": "nan",
+        "onset": 5,
+        "stream": True,
+        "outcome": "rescued",
+        "bad_chars": 0,
+        "silent_tokens": 0,
+        "largest_gap_ms": 3.0,
+    }
+    runs = [
+        {"matrix": {"cases": [case | {"agent": "logprobs"}]}},
+        {"matrix": {"cases": [case | {"agent": "text"}, case | {"agent": "text"}]}},
+        {"clean": {"streams": 3}},
+    ]
+    page = rescue.page_of(rescue.merged(runs))
+    assert "With log probabilities; 1 answers" in page
+    assert "Without log probabilities; 2 answers" in page
+    assert "| `nan` **0** | 2 | 2 |" in page
+    assert "| streams | 3 |" in page
