@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gatemesh_agent.after import After
 from gatemesh_agent.capture_taking import Captures, labels_of
@@ -91,18 +92,9 @@ def build_guarding(
     captured = SampleSender(publisher, APP_ID, CAPTURES_DROPPED)
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
+    parts = Parts(router, upstream, judging, reporter, wishes, after, watch)
     guard = Guard(
-        rescuer=build_rescuer(
-            settings,
-            router=router,
-            upstream=upstream,
-            judging=judging,
-            reporter=reporter,
-            wishes=wishes,
-            after=after,
-            watch=watch,
-            unheard=opinions.ask,
-        ),
+        rescuer=build_rescuer(settings, parts, opinions.ask),
         router=router,
         upstream=upstream,
         judging=judging,
@@ -122,38 +114,41 @@ def build_guarding(
     return Guarding(*(guard, opinions, sampling, samples), captures, captured, stalls, reporter)
 
 
+class Parts(NamedTuple):
+    """What guarding and rescue share."""
+
+    router: Router
+    upstream: Upstream
+    judging: Judging
+    reporter: Reporter
+    wishes: Wishes
+    after: After
+    watch: Watch
+
+
 def build_rescuer(
-    settings: AgentSettings,
-    *,
-    router: Router,
-    upstream: Upstream,
-    judging: Judging,
-    reporter: Reporter,
-    wishes: Wishes,
-    after: After,
-    watch: Watch,
-    unheard: Callable[[str], None],
+    settings: AgentSettings, parts: Parts, unheard: Callable[[str], None]
 ) -> Rescuer | None:
     """Return what carries streams on; None where that is not wanted."""
     if settings.guard != "rescue":
         return None
-    terms = rescue_terms(settings)
-    leaving = Leaving(router, watch, first_s=terms.first_s, stall_s=terms.stall_s)
+    terms, watch = rescue_terms(settings), parts.watch
+    leaving = Leaving(parts.router, watch, first_s=terms.first_s, stall_s=terms.stall_s)
     runner = Runner(
-        router=router,
-        judging=judging,
-        reporter=reporter,
-        after=after,
+        router=parts.router,
+        judging=parts.judging,
+        reporter=parts.reporter,
+        after=parts.after,
         watch=watch,
         leaving=leaving,
         terms=terms,
         max_event_bytes=settings.max_event_bytes,
     )
     return Rescuer(
-        router=router,
-        upstream=upstream,
-        wishes=wishes,
-        reporter=reporter,
+        router=parts.router,
+        upstream=parts.upstream,
+        wishes=parts.wishes,
+        reporter=parts.reporter,
         watch=watch,
         runner=runner,
         leaving=leaving,

@@ -119,24 +119,20 @@ RESCUES_REFUSED = Counter(
 CONTINUATIONS = Counter(
     "gatemesh_agent_continuations_total",
     "Parts of streams that another instance began to write: by ids, text, or as a restart.",
-    ["by"],
+    ["how"],
 )
 HOLDS = Counter(
     "gatemesh_agent_holds_total",
     "Times that events were held back in doubt, by how that ended: cleared, tokens, time, ended "
     "(all of these went to the client), dropped.",
-    ["end"],
+    ["outcome"],
 )
 HELD_SECONDS = Histogram(
     "gatemesh_agent_held_seconds",
     "Time for which events were held back in doubt.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 10),
 )
-HELD_TOKENS = Histogram(
-    "gatemesh_agent_held_tokens",
-    "Tokens that were held back in doubt, each time.",
-    buckets=(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256),
-)
+HELD_TOKENS = Counter("gatemesh_agent_held_tokens_total", "Tokens that were held back in doubt.")
 LEAKED_TOKENS = Counter(
     "gatemesh_agent_leaked_tokens_total",
     "Tokens proven bad that a client had got before, in streams that were rescued.",

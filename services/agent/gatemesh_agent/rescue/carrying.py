@@ -258,7 +258,7 @@ class Rescuer:
                 first = await reply.first()
             await self._check(attempt, asked, reply, first)
             story.continuations += 1
-            CONTINUATIONS.labels(by=rest.by).inc()
+            CONTINUATIONS.labels(how=rest.by).inc()
             told = marker(fault, instance_id, story.kept, rest.by)
             prefix = told if story.case.tells_rescue else b""
             splice = self._splice(story, rest.continuation)

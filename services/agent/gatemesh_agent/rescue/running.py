@@ -272,6 +272,6 @@ def stays(_story: Story) -> bool:
 
 def count_hold(flush: Flush) -> None:
     """Count one end of a hold."""
-    HOLDS.labels(end=flush.why or "dropped").inc()
+    HOLDS.labels(outcome=flush.why or "dropped").inc()
     HELD_SECONDS.observe(flush.seconds)
-    HELD_TOKENS.observe(flush.tokens)
+    HELD_TOKENS.inc(flush.tokens)

@@ -112,27 +112,24 @@ def words(*said: str, **more: Any) -> bytes:
 
 def bare(data: bytes) -> bytes:
     """Return events as a client gets them that asked for no log probabilities."""
-    kept = []
-    for line in data.split(b"\n"):
-        if line.startswith(b"data: {"):
-            fields = json.loads(line[6:])
-            for choice in fields["choices"]:
-                if "logprobs" in choice:
-                    choice["logprobs"] = None
-            kept.append(b"data: " + json.dumps(fields, separators=(",", ":")).encode())
-        else:
-            kept.append(line)
-    return b"\n".join(kept)
+    return b"\n".join(bare_line(line) for line in data.split(b"\n"))
+
+
+def bare_line(line: bytes) -> bytes:
+    """Return one line of them."""
+    if not line.startswith(b"data: {"):
+        return line
+    fields = json.loads(line[6:])
+    for choice in fields["choices"]:
+        choice.update({"logprobs": None} if "logprobs" in choice else {})
+    return b"data: " + json.dumps(fields, separators=(",", ":")).encode()
 
 
 def text_of(data: bytes) -> str:
     """Return what a client reads."""
-    said = ""
-    for line in data.split(b"\n"):
-        if line.startswith(b"data: {"):
-            for choice in json.loads(line[6:]).get("choices", []):
-                said += choice.get("text") or choice.get("delta", {}).get("content") or ""
-    return said
+    events = [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: {")]
+    choices = [choice for one in events for choice in one.get("choices", [])]
+    return "".join(one.get("text") or one.get("delta", {}).get("content") or "" for one in choices)
 
 
 def asking(route: Route = Route.CHAT, **body: Any) -> Asked:
