@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.invalid import misfits_of, place_words
 from gatemesh_common.secured import secured_broker
 
 
@@ -72,14 +73,14 @@ def describe_faults(settings_class: type[ServiceSettings], error: ValidationErro
     """Name every faulty variable and what it must be; never repeat its value."""
     prefix = str(settings_class.model_config.get("env_prefix", ""))
     lines = []
-    for fault in error.errors(include_input=False, include_url=False):
-        name = ".".join(str(part) for part in fault["loc"])
+    for place, message in misfits_of(error):
+        name = place_words(place)
         field = settings_class.model_fields.get(name)
         # A default that does not fit what was set is named by its field.
         known = str(field.validation_alias) if field and field.validation_alias else name
         variable = known if known.startswith("GATEMESH_") else f"{prefix}{known}".upper()
         # A fault of several settings together has no place; its text names them.
-        lines.append(f"{variable}: {fault['msg']}" if name else fault["msg"])
+        lines.append(f"{variable}: {message}" if name else message)
     return "cannot start, settings are wrong; set these environment variables:\n  " + "\n  ".join(
         lines
     )

@@ -19,6 +19,7 @@ from gatemesh_agent.transcript import Transcript
 from gatemesh_common.capture_limits import CaptureLimits
 from gatemesh_common.captures import Capture, CaptureTerms
 from gatemesh_common.clock import utc_now
+from gatemesh_common.invalid import places_in
 from gatemesh_common.messages import Verdict
 
 log = logging.getLogger(__name__)
@@ -113,8 +114,7 @@ class Captures:
             capture = await asyncio.to_thread(capture_of, subject, self._terms, place)
             self._put(capture)
         except ValidationError as error:
-            fields = [fault["loc"] for fault in error.errors(include_input=False)]
-            log.error("capture_refused", extra={"fields": fields})  # noqa: TRY400 (no values)
+            log.error("capture_refused", extra={"fields": places_in(error)})  # noqa: TRY400 (no values)
             CAPTURES_DROPPED.labels(why="unreadable").inc()
         except ValueError:
             CAPTURES_DROPPED.labels(why="unreadable").inc()
