@@ -8,7 +8,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.invalid import misfits_of, place_words
-from gatemesh_common.secured import secured_broker
+from gatemesh_common.secured import secured_broker, secured_database
 
 
 class ServiceSettings(BaseSettings):
@@ -52,6 +52,27 @@ class ServiceSettings(BaseSettings):
     @classmethod
     def _secure(cls, url: str, info: ValidationInfo) -> str:
         return secured_broker(url, info.data.get("amqp_ca_file"))
+
+
+class DatabaseSettings(ServiceSettings):
+    """Settings of a service that works with the database."""
+
+    database_ca_file: Path | None = Field(
+        default=None, validation_alias="GATEMESH_DATABASE_CA_FILE"
+    )
+    """PEM file of the authorities that the database must be certified by."""
+
+    database_url: str = Field(
+        validation_alias="GATEMESH_DATABASE_URL",
+        pattern=r"^postgres(ql)?(\+psycopg)?://",
+        repr=False,
+    )
+    """Database address, `postgresql://user:password@host:port/database`."""
+
+    @field_validator("database_url")
+    @classmethod
+    def _secure_database(cls, url: str, info: ValidationInfo) -> str:
+        return secured_database(url, info.data.get("database_ca_file"))
 
 
 SettingsT = TypeVar("SettingsT", bound=ServiceSettings)

@@ -23,6 +23,7 @@ from gatemesh_console.settings import ConsoleSettings
 from gatemesh_console.store import Store
 from gatemesh_console.tokens import Role, parse_tokens, token_line
 
+DATABASE = "postgresql://127.0.0.1/none"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert('x')</script>\"'&"
 OPERATOR, VIEWER = "token-of-ann", "token-of-bob"
@@ -301,7 +302,7 @@ def make_office(**settings: Any) -> Office:
 
     lines = [token_line("ann", Role.OPERATOR, OPERATOR), token_line("bob", Role.VIEWER, VIEWER)]
     desk = Desk(
-        ConsoleSettings(**settings),
+        ConsoleSettings(**{"database_url": DATABASE} | settings),
         store,
         parse_tokens("\n".join(lines)),
         Sessions(lambda: 0.0, 3600, 600),
