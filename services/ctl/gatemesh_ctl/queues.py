@@ -5,11 +5,13 @@ import json
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import AMQPError, ChannelNotFoundEntity
+from aiormq.exceptions import ChannelAccessRefused
 
 from gatemesh_common.exchanges import DEAD
 from gatemesh_common.topology import DEAD_LETTERS, WORK_QUEUES
@@ -30,6 +32,14 @@ class QueueState:
     name: str
     messages: int
     consumers: int
+
+
+class Unseen(Enum):
+    """Why there is no state of a queue."""
+
+    ABSENT = auto()
+    HIDDEN = auto()
+    """RabbitMQ from 4.2.6 on shows a user only what he has a right to."""
 
 
 @asynccontextmanager
@@ -58,24 +68,21 @@ async def broker_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
 
 
 async def queue_states(amqp_url: str) -> list[QueueState]:
-    """Return the state of every work queue and of the dead letters; absent ones are left out."""
+    """Return the state of every work queue and of the dead letters; unseen ones are left out."""
     async with broker_channel(amqp_url) as channel:
         names = [queue.name for queue in WORK_QUEUES] + [DEAD_LETTERS]
-        states = []
-        for name in names:
-            state = await queue_state(channel, name)
-            states += [state] if state else []
-    return states
+        found = [await queue_state(channel, name) for name in names]
+    return [state for state in found if isinstance(state, QueueState)]
 
 
-async def queue_state(channel: AbstractChannel, name: str) -> QueueState | None:
-    """Return one queue's state; None when there is no such queue."""
+async def queue_state(channel: AbstractChannel, name: str) -> QueueState | Unseen:
+    """Return one queue's state, or why there is none."""
     try:
         declared = (await bounded(channel.declare_queue(name, passive=True))).declaration_result
-    except ChannelNotFoundEntity:
+    except (ChannelNotFoundEntity, ChannelAccessRefused) as error:
         # Asking for an absent queue closes the channel.
         await channel.reopen()
-        return None
+        return Unseen.ABSENT if isinstance(error, ChannelNotFoundEntity) else Unseen.HIDDEN
     messages, consumers = declared.message_count or 0, declared.consumer_count or 0
     return QueueState(name, messages, consumers)
 
@@ -89,6 +96,10 @@ async def peek_letters(amqp_url: str, limit: int) -> list[dict[str, Any]]:
             raise CtlError(
                 f"the broker has no queue {DEAD_LETTERS}",
                 "start a service once, it declares the queues",
+            ) from None
+        except ChannelAccessRefused:
+            raise CtlError(
+                f"this user may not read {DEAD_LETTERS}", "call as one who may: docs/security.md"
             ) from None
         held: list[AbstractIncomingMessage] = []
         while len(held) < limit:
