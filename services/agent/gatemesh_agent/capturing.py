@@ -11,6 +11,7 @@ from gatemesh_agent.judging import Exchange
 from gatemesh_agent.recent import Running, Window
 from gatemesh_agent.requests import prompt_in
 from gatemesh_agent.transcript import MOST_CHARS
+from gatemesh_common.capture_fields import fields_of
 from gatemesh_common.captures import (
     Capture,
     CaptureTerms,
@@ -96,27 +97,12 @@ def capture_of(subject: Subject, terms: Terms, place: Place) -> Capture:
     pieces = shown_pieces(window)
     words = words_of(subject, pieces, terms)
     return Capture(
-        timestamp=verdict.timestamp,
-        traceparent=verdict.traceparent,
-        instance_id=verdict.instance_id,
+        **fields_of(verdict),
         pool=place.pool,
         agent_id=place.agent_id,
-        incarnation=verdict.incarnation,
         model=model_of(body),
-        model_version=verdict.model_version,
         engine_version=place.engine_version,
         labels=dict(place.labels),
-        request_id=verdict.request_id,
-        choice=verdict.choice,
-        verdict_id=verdict.message_id,
-        check_level=verdict.check_level,
-        reason=verdict.reason,
-        hard=verdict.hard,
-        score=verdict.score,
-        threshold=verdict.threshold,
-        span=verdict.span,
-        gate_version=verdict.gate_version,
-        decoding=verdict.decoding,
         finish_reason=subject.finish_reason and subject.finish_reason[:50],
         sampling=sampling_of(body),
         gates=finite(window.running),
