@@ -32,6 +32,8 @@ SAMPLING = (
 LONGEST_TOKEN_BYTES = 400
 STOPPED = "stop"
 MOST_NUMBER = 1e15
+STEP_BYTES = 4096
+"""Of a step with its 20 likeliest tokens, once it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,18 @@ class Subject:
     said: tuple[str, ...] | None = None
     """Pieces of the choice's text from its beginning; None where no text may leave."""
     finish_reason: str | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much it keeps in memory: the request, its events, and what was said."""
+        window, said = self.window, self.said or ()
+        events = (*window.before, *window.after)
+        told = sum(len(event) for event in events if isinstance(event, bytes))
+        if len(events) > sum(isinstance(event, bytes) for event in events):
+            # A whole answer came as fields.
+            told += window.seen.chars + STEP_BYTES * window.seen.steps
+        # The body is kept as it came, and read.
+        return 2 * len(self.exchange.request.asked.raw) + told + sum(map(len, said))
 
 
 @dataclass(frozen=True, slots=True)
