@@ -19,6 +19,8 @@ from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
 
 DEADLINE_S = 10.0
+TEXTED = ("Capture",)
+"""Types of messages with words of prompts and answers."""
 RENEW_AT = 5
 """Deliveries after which a letter is sent anew: brokers drop one that was delivered too often."""
 
@@ -145,7 +147,7 @@ def deliveries(letter: AbstractIncomingMessage) -> int:
 
 def describe(letter: AbstractIncomingMessage) -> dict[str, Any]:
     """Return what there is to know of a letter."""
-    headers = letter.headers
+    headers, body = letter.headers, readable(letter.body)
     return {
         "message_id": letter.message_id,
         "type": letter.type,
@@ -154,8 +156,13 @@ def describe(letter: AbstractIncomingMessage) -> dict[str, Any]:
         "routing_key": headers.get("x-gatemesh-key") or letter.routing_key,
         "sent_by": letter.app_id,
         "timestamp": letter.timestamp,
-        "body": readable(letter.body),
+        "body": without_texts(body) if letter.type in TEXTED else body,
     }
+
+
+def without_texts(body: object) -> object:
+    """Return a capture without what it tells of prompt and answer: that has readers of its own."""
+    return {**body, "texts": None} if isinstance(body, dict) and body.get("texts") else body
 
 
 def readable(body: bytes) -> object:
