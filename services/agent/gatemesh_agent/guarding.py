@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gatemesh_agent.after import After
-from gatemesh_agent.capture_taking import Captures, labels_of
+from gatemesh_agent.capture_taking import Captures
 from gatemesh_agent.capturing import Place
 from gatemesh_agent.cases import Bounds
 from gatemesh_agent.engine_versions import EngineVersions, version_asker
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.judging import Judging
-from gatemesh_agent.metrics import CAPTURES_DROPPED
+from gatemesh_agent.labels import labels_of
+from gatemesh_agent.lossy_sending import LossySender
+from gatemesh_agent.metrics import CAPTURES_DROPPED, SAMPLES_DROPPED
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.rescue.carrying import Rescuer
 from gatemesh_agent.rescue.hold import HoldBounds
@@ -21,7 +23,7 @@ from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.running import Runner
 from gatemesh_agent.rescue.terms import RescueTerms
 from gatemesh_agent.routing import Router
-from gatemesh_agent.sample_sending import SampleSender, SampleTaker
+from gatemesh_agent.sample_taking import SampleTaker
 from gatemesh_agent.sampling import SampleTerms, Sampling
 from gatemesh_agent.second_opinion import SecondOpinions, Terms
 from gatemesh_agent.settings import AgentSettings
@@ -47,9 +49,9 @@ class Guarding:
     guard: Guard
     opinions: SecondOpinions
     sampling: Sampling
-    samples: SampleSender
+    samples: LossySender
     captures: Captures
-    captured: SampleSender
+    captured: LossySender
     stalls: StallWatch
     reporter: Reporter
 
@@ -81,7 +83,7 @@ def build_guarding(
     judging.accuse = opinions.accuse
     sampling = build_sampling(settings, router)
     reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
-    samples = SampleSender(publisher, APP_ID)
+    samples = LossySender(publisher, APP_ID, SAMPLES_DROPPED)
     signs = SignReader(Signs(), reporter, opinions.accuse)
     after = After(
         opinions.hear,
@@ -89,7 +91,7 @@ def build_guarding(
         refusals=[signs.refused],
     )
     watch = Watch(Patience(settings.stall_s, settings.stall_first_s))
-    captured = SampleSender(publisher, APP_ID, CAPTURES_DROPPED)
+    captured = LossySender(publisher, APP_ID, CAPTURES_DROPPED)
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
     parts = Parts(router, upstream, judging, reporter, wishes, after, watch)
@@ -200,7 +202,7 @@ def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
 
 
 def build_captures(
-    settings: AgentSettings, router: Router, upstream: Upstream, sender: SampleSender
+    settings: AgentSettings, router: Router, upstream: Upstream, sender: LossySender
 ) -> Captures:
     """Return what takes captures; until the manager has told its terms they are figures only."""
 
@@ -218,7 +220,7 @@ def build_captures(
     )
 
 
-def sample_taker(settings: AgentSettings, sampling: Sampling, samples: SampleSender) -> SampleTaker:
+def sample_taker(settings: AgentSettings, sampling: Sampling, samples: LossySender) -> SampleTaker:
     """Return what reads answers for the shadow."""
     return SampleTaker(
         sampling=sampling,

@@ -218,7 +218,7 @@ def build_keys(settings: AgentSettings) -> tuple[Door | None, KeysFeed | None]:
         return None, None
     door = Door()
     defaults = Limits(settings.key_requests_per_min, settings.key_tokens_per_min)
-    feed = KeysFeed(settings.keys_file, defaults, door, time.monotonic)
+    feed = KeysFeed(settings.keys_file, defaults, door)
     feed.open()
     return door, feed
 

@@ -9,6 +9,7 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from gatemesh_agent.figures_feed import FiguresAddress, read_address
 from gatemesh_agent.keys import MOST_PER_MIN
+from gatemesh_agent.labels import labels_of
 from gatemesh_common.settings import ServiceSettings
 
 Pairs = Annotated[dict[str, str], NoDecode]
@@ -244,7 +245,7 @@ class AgentSettings(ServiceSettings):
     """Time that running requests get after SIGTERM."""
 
     labels: Pairs = Field(default_factory=dict)
-    """What captures say of the engines' places: `host=h1` of all, `engine-0.gpu=H200` of one."""
+    """Captures say: `host=h1` of all instances, `engine-0.gpu=H200` of one; 32 each at most."""
 
     gates: Names = ()
     """Plugged-in gates to run, `name,name`, of those whose packages are installed; none without."""
@@ -269,6 +270,12 @@ class AgentSettings(ServiceSettings):
             if not address.startswith(("http://", "https://")):
                 raise ValueError(f"the address of {name} must begin with http:// or https://")
         return {name: address.rstrip("/") for name, address in instances.items()}
+
+    @field_validator("labels")
+    @classmethod
+    def _check_labels(cls, labels: dict[str, str]) -> dict[str, str]:
+        labels_of(labels)
+        return labels
 
     @field_validator("vocab_sizes")
     @classmethod
