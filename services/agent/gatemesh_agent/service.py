@@ -38,7 +38,7 @@ from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.spool import Spool
 from gatemesh_agent.suite import Suite, load_suite
 from gatemesh_agent.telemetry import Telemetry
-from gatemesh_agent.upstream import Upstream, open_session, patience_of
+from gatemesh_agent.upstream import open_upstream
 from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.publisher import Publisher
@@ -98,7 +98,6 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
     suite = load_suite(settings.probe_suite)
     plugs = load_gates(settings.gates, settings.gate_settings, settings.pool)
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(open_session(settings))
         publisher = await stack.enter_async_context(verdict_publisher(settings))
         spool = Spool(spool_path(settings), APP_ID, settings.spool_max_messages)
         stack.callback(spool.close)
@@ -108,7 +107,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now, spans=spans)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
         baselines = Baselines(settings.pool, baselines_path(settings))
-        upstream = Upstream(session, patience_of(settings))
+        upstream = await stack.enter_async_context(open_upstream(settings))
         insight = build_insight(settings, router, upstream)
         judging = Judging(reporter, utc_now, insight.vocabulary.size, plugs, baselines)
         judging.watcher = insight.exact
