@@ -102,16 +102,19 @@ def measure(ways: Sequence[Way], loads: Sequence[Load], options: argparse.Namesp
     """Return the figures by load and way; the ways take turns."""
     results: dict[str, dict[str, Any]] = {}
     for load in loads:
-        runs: dict[str, list[Figures]] = {way.name: [] for way in ways}
-        for number in range(options.rounds + 1):
-            seconds = options.seconds if number else WARM_UP_S
-            for way in ways:
-                tally, cpu_s, memory = run_load(way, load, seconds)
-                if number:
-                    runs[way.name].append(figures_of(tally, cpu_s, memory))
-        results[load.name] = {name: middle(found) for name, found in runs.items()}
+        for way in ways:
+            run_load(way, load, WARM_UP_S)
+        rounds = [turn(ways, load, options.seconds) for _ in range(options.rounds)]
+        results[load.name] = {
+            way.name: middle([found[way.name] for found in rounds]) for way in ways
+        }
         sys.stderr.write(f"{load.name} done\n")
     return results
+
+
+def turn(ways: Sequence[Way], load: Load, seconds: float) -> dict[str, Figures]:
+    """Return what every way gave in one round."""
+    return {way.name: figures_of(*run_load(way, load, seconds)) for way in ways}
 
 
 def middle(found: Sequence[Figures]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -88,8 +89,10 @@ class Agent:
 
 
 @asynccontextmanager
-async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
+async def build_agent(settings: AgentSettings, *, probes: bool = True) -> AsyncIterator[Agent]:
     """Build an agent that routes by what it knew last; nothing runs yet.
+
+    Of several workers of one agent one `probes`: tickets are for agents, not for processes.
 
     Raises:
         SettingsError: the probe suite or the keys cannot be read, or a plugged-in gate is missing.
@@ -137,12 +140,16 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             guarding=guarding,
             insight=insight,
             prober=prober,
-            feed=build_feed(settings, router, publisher, prober.follow),
+            feed=build_feed(settings, router, publisher, prober.follow if probes else seen),
             baseline_feed=BaselineFeed(settings.pool, baselines),
             capture_feed=CaptureFeed(settings.pool, guarding.captures.use),
             proxy=build_proxy(settings, guarding, relay, build_entrance(settings, door), spans),
             keys_feed=keys_feed,
         )
+
+
+def seen(_view: PoolView) -> None:
+    """Leave a view's tickets to another worker."""
 
 
 def verdict_publisher(settings: AgentSettings) -> Publisher:
@@ -217,7 +224,9 @@ def build_keys(settings: AgentSettings) -> tuple[Door | None, KeysFeed | None]:
         return None, None
     door = Door()
     defaults = Limits(settings.key_requests_per_min, settings.key_tokens_per_min)
-    feed = KeysFeed(settings.keys_file, defaults, door, time.monotonic)
+    feed = KeysFeed(
+        settings.keys_file, defaults, door, time.monotonic, workers=settings.worker_count
+    )
     feed.open()
     return door, feed
 
@@ -275,8 +284,10 @@ def routing_path(settings: AgentSettings) -> Path:
 
 
 @asynccontextmanager
-async def listening(agent: Agent) -> AsyncIterator[str]:
+async def listening(agent: Agent, listener: socket.socket | None = None) -> AsyncIterator[str]:
     """Serve clients while the block runs; hand out the address. Running requests may end.
+
+    Without a `listener` of somebody else the address of the settings is bound.
 
     Raises:
         SettingsError: the address cannot be bound.
@@ -295,7 +306,11 @@ async def listening(agent: Agent) -> AsyncIterator[str]:
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=settings.stop_grace_s)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
+        site: web.BaseSite
+        if listener is None:
+            site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
+        else:
+            site = web.SockSite(runner, listener, backlog=1024)
         try:
             await site.start()
         except OSError as error:
