@@ -32,6 +32,7 @@ from gatemesh_agent.sign_reading import SignReader
 from gatemesh_agent.signs import Signs
 from gatemesh_agent.stall_check import StallCheck
 from gatemesh_agent.stall_watch import StallWatch
+from gatemesh_agent.thrift import Busyness, ClientWishes, Thrift, ThriftTerms
 from gatemesh_agent.upstream import Upstream
 from gatemesh_agent.watchdog import Patience, Watch
 from gatemesh_agent.wishes import Naming, Wishes
@@ -83,6 +84,8 @@ def build_guarding(
     judging.accuse = opinions.accuse
     sampling = build_sampling(settings, router)
     reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
+    thrift = build_thrift(settings, router)
+    reporter.heeds.append(thrift.heed)
     samples = LossySender(publisher, APP_ID, SAMPLES_DROPPED)
     signs = SignReader(Signs(), reporter, opinions.accuse)
     after = After(
@@ -101,7 +104,7 @@ def build_guarding(
         upstream=upstream,
         judging=judging,
         reporter=reporter,
-        wishes=wishes,
+        wishes=ClientWishes(wishes, thrift),
         after=after,
         watch=watch,
         bounds=guard_bounds(settings),
@@ -185,20 +188,39 @@ def attribution_terms(settings: AgentSettings) -> Terms:
     )
 
 
-def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
-    """Return what chooses answers for the shadow."""
+def suspects(router: Router) -> Callable[[str], bool]:
+    """Return what knows which instances the manager suspects."""
 
     def is_suspect(instance_id: str) -> bool:
         found = router.view.find(instance_id)
         return found is not None and found.state is InstanceState.SUSPECT
 
+    return is_suspect
+
+
+def build_thrift(settings: AgentSettings, router: Router) -> Thrift:
+    """Return what decides how many log probabilities are asked for clients' requests."""
+    terms = ThriftTerms(
+        settings.logprobs_share, settings.top_logprobs_busy, settings.busy_core_share
+    )
+    return Thrift(
+        terms,
+        rng=random.Random(),  # noqa: S311
+        is_busy=Busyness(terms.busy_share, time.monotonic, time.process_time),
+        is_suspect=suspects(router),
+        clock_s=time.monotonic,
+    )
+
+
+def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
+    """Return what chooses answers for the shadow."""
     terms = SampleTerms(
         share=settings.shadow_share,
         share_suspect=settings.shadow_share_suspect,
         per_s=settings.shadow_per_s,
         max_bytes=settings.shadow_max_bytes,
     )
-    return Sampling(terms, random.Random(), is_suspect)  # noqa: S311
+    return Sampling(terms, random.Random(), suspects(router))  # noqa: S311
 
 
 def build_captures(
