@@ -95,7 +95,7 @@ class Follower:
             for row in self.history.incident_timeline(incident)
             if row["kind"] != "verdict" and row["at"] >= since
         ]
-        # By what they are, not by their number: reports carry the executor's moments, and come late.
+        # By what they are, not by their number: a report has the executor's moment and comes late.
         for event in events:
             if key_of(event) not in self._told:
                 self._told.add(key_of(event))
