@@ -123,9 +123,10 @@ class Site:
         except OSError:
             return []
 
-    def spoil(self, instance: str, fault: str) -> None:
-        """Make the present life of an engine emit a fault."""
-        start_drill(self._drill_file(instance), Drill(fault, pgid=self.fleet.pid_of(instance)))
+    def spoil(self, instance: str, fault: str, after_tokens: int = 0) -> None:
+        """Make the present life of an engine emit a fault, from a token of each answer on."""
+        drill = Drill(fault, pgid=self.fleet.pid_of(instance), after_tokens=after_tokens)
+        start_drill(self._drill_file(instance), drill)
 
     def heal(self) -> None:
         """Let everything through, and end every drill."""

@@ -11,11 +11,11 @@ from random import Random
 from pydantic import ValidationError
 
 from gatemesh_agent.capturing import Place, Subject, Terms, capture_of
-from gatemesh_agent.judging import Exchange
 from gatemesh_agent.labels import Labels, labels_at
 from gatemesh_agent.metrics import CAPTURED, CAPTURES_DROPPED
 from gatemesh_agent.recent import Evidence, Window
 from gatemesh_agent.reporting import Life
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.transcript import Transcript
 from gatemesh_common.capture_limits import CaptureLimits
 from gatemesh_common.captures import Capture, CaptureTerms

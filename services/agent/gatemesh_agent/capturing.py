@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gatemesh_agent.capture_window import Piece, shown_pieces, step_of
-from gatemesh_agent.judging import Exchange
 from gatemesh_agent.recent import Running, Window
 from gatemesh_agent.requests import prompt_in
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.transcript import MOST_CHARS
 from gatemesh_common.capture_fields import fields_of
 from gatemesh_common.captures import (

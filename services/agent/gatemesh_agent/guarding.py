@@ -2,7 +2,9 @@
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gatemesh_agent.after import After
 from gatemesh_agent.capture_taking import Captures
@@ -15,6 +17,11 @@ from gatemesh_agent.labels import labels_of
 from gatemesh_agent.lossy_sending import LossySender
 from gatemesh_agent.metrics import CAPTURES_DROPPED, SAMPLES_DROPPED
 from gatemesh_agent.reporting import Reporter
+from gatemesh_agent.rescue.carrying import Rescuer
+from gatemesh_agent.rescue.hold import HoldBounds
+from gatemesh_agent.rescue.leaving import Leaving
+from gatemesh_agent.rescue.running import Runner
+from gatemesh_agent.rescue.terms import RescueTerms
 from gatemesh_agent.routing import Router
 from gatemesh_agent.sample_taking import SampleTaker
 from gatemesh_agent.sampling import SampleTerms, Sampling
@@ -25,6 +32,7 @@ from gatemesh_agent.sign_reading import SignReader
 from gatemesh_agent.signs import Signs
 from gatemesh_agent.stall_check import StallCheck
 from gatemesh_agent.stall_watch import StallWatch
+from gatemesh_agent.thrift import Busyness, ClientWishes, Thrift, ThriftTerms
 from gatemesh_agent.upstream import Upstream
 from gatemesh_agent.watchdog import Patience, Watch
 from gatemesh_agent.wishes import Naming, Wishes
@@ -76,6 +84,8 @@ def build_guarding(
     judging.accuse = opinions.accuse
     sampling = build_sampling(settings, router)
     reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
+    thrift = build_thrift(settings, router)
+    reporter.heeds.append(thrift.heed)
     samples = LossySender(publisher, APP_ID, SAMPLES_DROPPED)
     signs = SignReader(Signs(), reporter, opinions.accuse)
     after = After(
@@ -87,12 +97,14 @@ def build_guarding(
     captured = LossySender(publisher, APP_ID, CAPTURES_DROPPED)
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
+    parts = Parts(router, upstream, judging, reporter, wishes, after, watch)
     guard = Guard(
+        rescuer=build_rescuer(settings, parts, opinions.ask),
         router=router,
         upstream=upstream,
         judging=judging,
         reporter=reporter,
-        wishes=wishes,
+        wishes=ClientWishes(wishes, thrift),
         after=after,
         watch=watch,
         bounds=guard_bounds(settings),
@@ -107,6 +119,65 @@ def build_guarding(
     return Guarding(*(guard, opinions, sampling, samples), captures, captured, stalls, reporter)
 
 
+class Parts(NamedTuple):
+    """What guarding and rescue share."""
+
+    router: Router
+    upstream: Upstream
+    judging: Judging
+    reporter: Reporter
+    wishes: Wishes
+    after: After
+    watch: Watch
+
+
+def build_rescuer(
+    settings: AgentSettings, parts: Parts, unheard: Callable[[str], None]
+) -> Rescuer | None:
+    """Return what carries streams on; None where that is not wanted."""
+    if settings.guard != "rescue":
+        return None
+    terms, watch = rescue_terms(settings), parts.watch
+    leaving = Leaving(parts.router, watch, first_s=terms.first_s, stall_s=terms.stall_s)
+    runner = Runner(
+        router=parts.router,
+        judging=parts.judging,
+        reporter=parts.reporter,
+        after=parts.after,
+        watch=watch,
+        leaving=leaving,
+        terms=terms,
+        max_event_bytes=settings.max_event_bytes,
+    )
+    return Rescuer(
+        router=parts.router,
+        upstream=parts.upstream,
+        wishes=parts.wishes,
+        reporter=parts.reporter,
+        watch=watch,
+        runner=runner,
+        leaving=leaving,
+        terms=terms,
+        reroutes=settings.reroutes,
+        unheard=unheard,
+    )
+
+
+def rescue_terms(settings: AgentSettings) -> RescueTerms:
+    """Return how far rescue may go."""
+    return RescueTerms(
+        severity=settings.shield_on,
+        hold=HoldBounds(settings.rescue_hold_tokens, settings.rescue_hold_ms / 1000),
+        continuations=settings.rescue_continuations,
+        per_minute=settings.rescue_per_minute,
+        tenant_share=settings.rescue_tenant_share,
+        stall_s=settings.rescue_stall_s,
+        first_s=settings.stall_first_s,
+        total_s=settings.total_s,
+        takes_media=settings.rescue_media,
+    )
+
+
 def attribution_terms(settings: AgentSettings) -> Terms:
     """Return how long second opinions may take and what they may cost."""
     return Terms(
@@ -117,20 +188,39 @@ def attribution_terms(settings: AgentSettings) -> Terms:
     )
 
 
-def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
-    """Return what chooses answers for the shadow."""
+def suspects(router: Router) -> Callable[[str], bool]:
+    """Return what knows which instances the manager suspects."""
 
     def is_suspect(instance_id: str) -> bool:
         found = router.view.find(instance_id)
         return found is not None and found.state is InstanceState.SUSPECT
 
+    return is_suspect
+
+
+def build_thrift(settings: AgentSettings, router: Router) -> Thrift:
+    """Return what decides how many log probabilities are asked for clients' requests."""
+    terms = ThriftTerms(
+        settings.logprobs_share, settings.top_logprobs_busy, settings.busy_core_share
+    )
+    return Thrift(
+        terms,
+        rng=random.Random(),  # noqa: S311
+        is_busy=Busyness(terms.busy_share, time.monotonic, time.process_time),
+        is_suspect=suspects(router),
+        clock_s=time.monotonic,
+    )
+
+
+def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
+    """Return what chooses answers for the shadow."""
     terms = SampleTerms(
         share=settings.shadow_share,
         share_suspect=settings.shadow_share_suspect,
         per_s=settings.shadow_per_s,
         max_bytes=settings.shadow_max_bytes,
     )
-    return Sampling(terms, random.Random(), is_suspect)  # noqa: S311
+    return Sampling(terms, random.Random(), suspects(router))  # noqa: S311
 
 
 def build_captures(

@@ -1,5 +1,6 @@
 """What the agent reads from its environment."""
 
+import os
 import secrets
 from pathlib import Path
 from typing import Annotated, Literal
@@ -77,6 +78,9 @@ class AgentSettings(ServiceSettings):
     admin_port: int = Field(default=9101, ge=0, le=65535)
     """Port of metrics, liveness and readiness; 0 takes a free one."""
 
+    workers: int = Field(default=1, ge=0, le=256)
+    """Processes that serve clients behind the one port, `ID-w0`, `ID-w1`, ...; 0: one per core."""
+
     instances: Pairs = Field(default_factory=dict)
     """Instances to serve until the first routing table: `engine-0=http://host:port,...`."""
 
@@ -88,6 +92,16 @@ class AgentSettings(ServiceSettings):
 
     top_logprobs: int = Field(default=20, ge=0, le=100)
     """Log probabilities asked per token where the client asked none; 0: none."""
+
+    logprobs_share: float = Field(default=1.0, ge=0, le=1)
+    """Share of requests for which they are asked, where GUARD is `observe`; the others' L2 and L3
+    are skipped. All are at a suspect instance, and for 60 s after a failure of it."""
+
+    top_logprobs_busy: int | None = Field(default=None, ge=10, le=100)
+    """Log probabilities asked per token while the agent is busy; unset: as many as ever."""
+
+    busy_core_share: float = Field(default=0.8, gt=0, le=1)
+    """Share of a core that the agent's process takes from which on it is busy."""
 
     vocab_sizes: Pairs = Field(default_factory=dict)
     """Vocabulary size by model name, `model=49152,...`; sharpens the bounds of gate L3."""
@@ -137,11 +151,33 @@ class AgentSettings(ServiceSettings):
     pooled_idle_s: float = Field(default=3.0, gt=0, le=60)
     """Time an unused connection to an instance is kept; below the engine's own (vLLM: 5 s)."""
 
-    guard: Literal["observe", "shield"] = "observe"
-    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client."""
+    guard: Literal["observe", "shield", "rescue"] = "observe"
+    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client;
+    `rescue` also has another instance go on with a stream that turns bad, or is broken off."""
 
     shield_on: Literal["any", "hard"] = "any"
-    """What `shield` withholds: `any` failed answer, or only those with `hard` proof."""
+    """What `shield` and `rescue` act on: `any` failure, or only those with `hard` proof."""
+
+    rescue_hold_tokens: int = Field(default=48, ge=1, le=4096)
+    """Most tokens of a stream that are held back while it is in doubt."""
+
+    rescue_hold_ms: float = Field(default=1500.0, gt=0, le=60_000)
+    """Longest time for which they are."""
+
+    rescue_continuations: int = Field(default=2, ge=0, le=10)
+    """Times that one answer may be continued by another instance; 0 cuts it with an error."""
+
+    rescue_per_minute: int = Field(default=600, ge=0, le=1_000_000)
+    """Answers continued in a minute, all together: beyond it the whole pool may be at fault."""
+
+    rescue_tenant_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of these that one tenant may use."""
+
+    rescue_stall_s: Seconds = 10.0
+    """Longest time without a token after which a stream goes on elsewhere, once it had one."""
+
+    rescue_media: bool = False
+    """Whether answers to prompts with pictures or sound may go on elsewhere."""
 
     attribution_wait_s: float = Field(default=1.5, gt=0, le=60)
     """Longest time for which hard proof is withheld for a second opinion."""
@@ -282,6 +318,29 @@ class AgentSettings(ServiceSettings):
         if self.mode == "sidecar" and len(self.instances) != 1:
             raise ValueError("GATEMESH_AGENT_INSTANCES must name one instance in sidecar mode")
         return self
+
+    @model_validator(mode="after")
+    def _keep_what_the_guard_promises(self) -> "AgentSettings":
+        if self.guard != "observe" and self.logprobs_share < 1:
+            raise ValueError(
+                f"GATEMESH_AGENT_LOGPROBS_SHARE must be 1 with GATEMESH_AGENT_GUARD={self.guard}:"
+                " an answer that is not measured cannot be withheld; use observe to sample"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_what_workers_cannot_share(self) -> "AgentSettings":
+        if self.plugin_socket and self.worker_count > 1:
+            raise ValueError(
+                "GATEMESH_AGENT_PLUGIN_SOCKET needs GATEMESH_AGENT_WORKERS=1: an engine's plugin"
+                " sends to one process; run several agents, each with a socket of its own"
+            )
+        return self
+
+    @property
+    def worker_count(self) -> int:
+        """How many processes serve."""
+        return self.workers or len(os.sched_getaffinity(0))
 
     @property
     def hash_key(self) -> bytes:

@@ -10,12 +10,13 @@ import pytest
 
 from gatemesh_agent.capture_taking import MOST_WAITING, MOST_WAITING_BYTES, Captures
 from gatemesh_agent.capturing import Place
-from gatemesh_agent.judging import Exchange, Judging
+from gatemesh_agent.judging import Judging
 from gatemesh_agent.labels import labels_of
 from gatemesh_agent.metrics import CAPTURES_DROPPED
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.traffic import Exchange
 from gatemesh_common.captures import Capture, CaptureTerms
 from gatemesh_common.messages import Verdict
 
