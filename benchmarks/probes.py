@@ -23,7 +23,7 @@ from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.suite import Answer, Asking, Suite, Way, askings, conclude, load_suite
 from gatemesh_agent.telemetry import Telemetry
-from gatemesh_agent.upstream import Upstream, open_session, patience_of
+from gatemesh_agent.upstream import open_upstream
 from gatemesh_common.clock import utc_now
 
 
@@ -77,8 +77,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     pace = Pace(parallel=1, health_s=30.0, answer_s=120.0, top_logprobs=options.top_logprobs)
     telemetry = Telemetry("bench", "bench", utc_now())
     reporter = Reporter("bench", "bench", telemetry, lambda _: None, utc_now)
-    async with open_session(settings) as session:
-        upstream = Upstream(session, patience_of(settings))
+    async with open_upstream(settings) as upstream:
         judging = Judging(reporter, utc_now, settings.vocab_size)
         asker = Asker(upstream, judging, pace, suite.turns, lambda _: 0)
         model = await asker.wait_ready(options.url, pace.health_s)

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -167,8 +167,10 @@ def running_over(
         database_url=database_link.url,
         policy_file=policy_file,
     )
-    with running_stack(folder, options, SilentProgress(), quick_engines) as (stack, plan):
-        fleet = direct_fleet(stack, plan, servers)
+    with (
+        running_stack(folder, options, SilentProgress(), quick_engines) as (stack, plan),
+        closing(direct_fleet(stack, plan, servers)) as fleet,
+    ):
         yield Site(fleet, plan, servers, broker_link, database_link, policy_file)
 
 

@@ -284,6 +284,12 @@ PLATFORMS = (
         REPAIRED,
         rules=SHORT_DRAIN,
     ),
+    Scenario(
+        "kubernetes_version_rolled_back",
+        "an operator's word brings the version before back, by one command; clients see nothing",
+        kubernetes_events.roll_out_and_back,
+        (clients_saw_nothing, agent_told_all, kubernetes_events.rolled_back_once),
+    ),
 )
 CLIENTS = (
     Scenario(

@@ -3,20 +3,25 @@
 import asyncio
 import gc
 import logging
+import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import uvloop
 
 from gatemesh_agent.guarding import APP_ID
 from gatemesh_agent.service import DRAIN_S, Agent, build_agent, listening
 from gatemesh_agent.settings import AgentSettings
+from gatemesh_agent.worker_link import Link, worker_in
+from gatemesh_agent.worker_share import Worker, settings_of
+from gatemesh_agent.workers import supervise
 from gatemesh_common.admin import Readiness, start_admin_server
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.log import configure_logging
 from gatemesh_common.publisher import Publisher
-from gatemesh_common.running import EXIT_SETTINGS, declare_when_up, stop_requested
+from gatemesh_common.running import EXIT_SETTINGS, declare_when_up, first_to_end, stop_requested
 from gatemesh_common.settings import load_settings
 
 log = logging.getLogger(__name__)
@@ -41,6 +46,33 @@ async def serve(settings: AgentSettings) -> None:
         await stop.wait()
         readiness.set("listening", met=False)
     log.info("agent_stopped", extra={"agent_id": settings.id})
+
+
+async def work(settings: AgentSettings, worker: Worker) -> None:
+    """Serve as one of several workers until told to stop, or until the supervisor is gone.
+
+    Raises:
+        SettingsError: the probe suite or the keys cannot be read.
+    """
+    stop = stop_requested()
+    own = settings_of(settings, worker.index)
+    listener = socket.socket(fileno=worker.listen_fd)
+    readiness = Readiness("listening")
+    admin = start_admin_server(own.admin_host, own.admin_port, readiness)
+    link = await Link.open(worker)
+    async with (
+        build_agent(own, probes=worker.index == 0) as agent,
+        beside(agent),
+        listening(agent, listener),
+    ):
+        agent.feed.announce()
+        readiness.set("listening", met=True)
+        await link.ready(admin.server_port)
+        log.info("worker_ready", extra={"agent_id": own.id})
+        await first_to_end(stop.wait(), link.lost())
+        readiness.set("listening", met=False)
+    link.close()
+    log.info("worker_stopped", extra={"agent_id": own.id})
 
 
 @asynccontextmanager
@@ -95,15 +127,23 @@ def tune_collector() -> None:
     gc.set_threshold(*COLLECT_AFTER)
 
 
-def main() -> int:
+def running(settings: AgentSettings, worker: Worker | None) -> Coroutine[Any, Any, None]:
+    """Return what this process is to do: serve, be one of several that do, or supervise them."""
+    if worker is not None:
+        return work(settings, worker)
+    return serve(settings) if settings.worker_count == 1 else supervise(settings)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Read the settings, run, and return the exit code."""
     try:
         settings = load_settings(AgentSettings)
         configure_logging(APP_ID, settings.log_level)
         # A broker that is away would be a line per try; our own events say it.
         logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
+        worker = worker_in(sys.argv[1:] if arguments is None else arguments)
         tune_collector()
-        uvloop.run(serve(settings))
+        uvloop.run(running(settings, worker))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_SETTINGS

@@ -12,6 +12,15 @@ from gatemesh_agent.metering import Meter
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+NEVER_WAITS_BYTES = 2**14
+"""So much in the buffer of a connection makes no writer wait: a quarter of asyncio's limit."""
+
+
+class WholeResponse(web.StreamResponse):
+    """An answer of known length: status and headers leave with the first part of the body."""
+
+    _send_headers_immediately = False
+
 
 async def read_body(request: web.BaseRequest, limit_bytes: int) -> bytes | None:
     """Return a request's whole body, None when it is larger than the limit.
@@ -95,7 +104,8 @@ class Client:
             sent[INSTANCE] = instance_id
         sent[REQUEST_ID] = self.request_id
         sent.update({name.replace("_", "-"): value for name, value in extra.items()})
-        response = web.StreamResponse(status=status, reason=reason, headers=sent)
+        kind = web.StreamResponse if length is None else WholeResponse
+        response = kind(status=status, reason=reason, headers=sent)
         try:
             await response.prepare(self._request)
         except ConnectionError as error:
@@ -112,13 +122,23 @@ class Client:
         if self.meter is not None:
             self.meter.see(data)
         try:
-            async with asyncio.timeout(self._stall_s):
+            if self._has_room(len(data)):
+                # A timer for each token would take longer than sending it.
                 await self._response.write(data)
+            else:
+                async with asyncio.timeout(self._stall_s):
+                    await self._response.write(data)
         except ConnectionError as error:
             raise ClientGoneError("the client left within its answer") from error
         except TimeoutError as error:
             self.abort()
             raise ClientGoneError("the client did not read its answer") from error
+
+    def _has_room(self, size: int) -> bool:
+        """Return True when nobody waits for the client to read before this is on its way."""
+        transport = self._request.transport
+        waiting = transport.get_write_buffer_size() if transport is not None else 0
+        return waiting + size < NEVER_WAITS_BYTES
 
     async def end(self) -> None:
         """End the body in order.

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gatemesh_agent.after import After
-from gatemesh_agent.capture_taking import Captures, labels_of
+from gatemesh_agent.capture_taking import Captures
 from gatemesh_agent.capturing import Place
 from gatemesh_agent.cases import Bounds
 from gatemesh_agent.engine_versions import EngineVersions, version_asker
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.judging import Judging
-from gatemesh_agent.metrics import CAPTURES_DROPPED
+from gatemesh_agent.labels import labels_of
+from gatemesh_agent.lossy_sending import LossySender
+from gatemesh_agent.metrics import CAPTURES_DROPPED, SAMPLES_DROPPED
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.rescue.carrying import Rescuer
 from gatemesh_agent.rescue.hold import HoldBounds
@@ -21,7 +23,7 @@ from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.running import Runner
 from gatemesh_agent.rescue.terms import RescueTerms
 from gatemesh_agent.routing import Router
-from gatemesh_agent.sample_sending import SampleSender, SampleTaker
+from gatemesh_agent.sample_taking import SampleTaker
 from gatemesh_agent.sampling import SampleTerms, Sampling
 from gatemesh_agent.second_opinion import SecondOpinions, Terms
 from gatemesh_agent.settings import AgentSettings
@@ -30,6 +32,7 @@ from gatemesh_agent.sign_reading import SignReader
 from gatemesh_agent.signs import Signs
 from gatemesh_agent.stall_check import StallCheck
 from gatemesh_agent.stall_watch import StallWatch
+from gatemesh_agent.thrift import Busyness, ClientWishes, Thrift, ThriftTerms
 from gatemesh_agent.upstream import Upstream
 from gatemesh_agent.watchdog import Patience, Watch
 from gatemesh_agent.wishes import Naming, Wishes
@@ -47,9 +50,9 @@ class Guarding:
     guard: Guard
     opinions: SecondOpinions
     sampling: Sampling
-    samples: SampleSender
+    samples: LossySender
     captures: Captures
-    captured: SampleSender
+    captured: LossySender
     stalls: StallWatch
     reporter: Reporter
 
@@ -81,7 +84,9 @@ def build_guarding(
     judging.accuse = opinions.accuse
     sampling = build_sampling(settings, router)
     reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
-    samples = SampleSender(publisher, APP_ID)
+    thrift = build_thrift(settings, router)
+    reporter.heeds.append(thrift.heed)
+    samples = LossySender(publisher, APP_ID, SAMPLES_DROPPED)
     signs = SignReader(Signs(), reporter, opinions.accuse)
     after = After(
         opinions.hear,
@@ -89,7 +94,7 @@ def build_guarding(
         refusals=[signs.refused],
     )
     watch = Watch(Patience(settings.stall_s, settings.stall_first_s))
-    captured = SampleSender(publisher, APP_ID, CAPTURES_DROPPED)
+    captured = LossySender(publisher, APP_ID, CAPTURES_DROPPED)
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
     parts = Parts(router, upstream, judging, reporter, wishes, after, watch)
@@ -99,7 +104,7 @@ def build_guarding(
         upstream=upstream,
         judging=judging,
         reporter=reporter,
-        wishes=wishes,
+        wishes=ClientWishes(wishes, thrift),
         after=after,
         watch=watch,
         bounds=guard_bounds(settings),
@@ -183,24 +188,43 @@ def attribution_terms(settings: AgentSettings) -> Terms:
     )
 
 
-def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
-    """Return what chooses answers for the shadow."""
+def suspects(router: Router) -> Callable[[str], bool]:
+    """Return what knows which instances the manager suspects."""
 
     def is_suspect(instance_id: str) -> bool:
         found = router.view.find(instance_id)
         return found is not None and found.state is InstanceState.SUSPECT
 
+    return is_suspect
+
+
+def build_thrift(settings: AgentSettings, router: Router) -> Thrift:
+    """Return what decides how many log probabilities are asked for clients' requests."""
+    terms = ThriftTerms(
+        settings.logprobs_share, settings.top_logprobs_busy, settings.busy_core_share
+    )
+    return Thrift(
+        terms,
+        rng=random.Random(),  # noqa: S311
+        is_busy=Busyness(terms.busy_share, time.monotonic, time.process_time),
+        is_suspect=suspects(router),
+        clock_s=time.monotonic,
+    )
+
+
+def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
+    """Return what chooses answers for the shadow."""
     terms = SampleTerms(
         share=settings.shadow_share,
         share_suspect=settings.shadow_share_suspect,
         per_s=settings.shadow_per_s,
         max_bytes=settings.shadow_max_bytes,
     )
-    return Sampling(terms, random.Random(), is_suspect)  # noqa: S311
+    return Sampling(terms, random.Random(), suspects(router))  # noqa: S311
 
 
 def build_captures(
-    settings: AgentSettings, router: Router, upstream: Upstream, sender: SampleSender
+    settings: AgentSettings, router: Router, upstream: Upstream, sender: LossySender
 ) -> Captures:
     """Return what takes captures; until the manager has told its terms they are figures only."""
 
@@ -218,7 +242,7 @@ def build_captures(
     )
 
 
-def sample_taker(settings: AgentSettings, sampling: Sampling, samples: SampleSender) -> SampleTaker:
+def sample_taker(settings: AgentSettings, sampling: Sampling, samples: LossySender) -> SampleTaker:
     """Return what reads answers for the shadow."""
     return SampleTaker(
         sampling=sampling,

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 from gatemesh_agent.door import Door
 from gatemesh_agent.keys import ApiKey, KeysUnreadableError, Limits, read_keys, text_in
 from gatemesh_agent.metrics import KEYS, KEYS_INVALID
+from gatemesh_agent.worker_share import keys_of
 from gatemesh_common.errors import SettingsError
 
 log = logging.getLogger(__name__)
@@ -19,13 +19,11 @@ Mark = tuple[int, int, int]
 class KeysFeed:
     """Brings a file's keys to the door."""
 
-    def __init__(
-        self, path: Path, defaults: Limits, door: Door, clock_s: Callable[[], float]
-    ) -> None:
+    def __init__(self, path: Path, defaults: Limits, door: Door, *, workers: int = 1) -> None:
+        self._workers = workers
         self._path = path
         self._defaults = defaults
         self._door = door
-        self._clock_s = clock_s
         self._seen: Mark | None = None
         self._fault = ""
 
@@ -68,10 +66,10 @@ class KeysFeed:
     def _read(self) -> dict[bytes, ApiKey]:
         # Marked first: what is written meanwhile is read at the next look.
         self._seen = mark_of(self._path)
-        return read_keys(text_in(self._path), self._defaults)
+        return keys_of(read_keys(text_in(self._path), self._defaults), self._workers)
 
     def _take(self, keys: dict[bytes, ApiKey]) -> None:
-        self._door.replace(keys, self._clock_s())
+        self._door.replace(keys)
         KEYS.set(len(keys))
         KEYS_INVALID.set(0)
         self._fault = ""

@@ -44,12 +44,17 @@ def read_choice(choice: Mapping[str, Any], top_logprobs: int | None) -> Reading:
         steps = steps_of_completion(logprobs, top_logprobs, text) if logprobs else ()
         return Reading(text, steps, other_output=False, calls=())
     part = choice.get("delta") or choice.get("message")
-    if not isinstance(part, Mapping):
+    if not isinstance(part, dict):
         part = {}
     content = part.get("content")
+    said = content if isinstance(content, str) else ""
+    steps = steps_of_chat(logprobs) if logprobs else ()
+    if not part.keys() - PLAIN:
+        # Nearly every delta; looking for each kind of other output takes as long as all the rest.
+        return Reading(said, steps, False, ())  # noqa: FBT003
     return Reading(
-        content if isinstance(content, str) else "",
-        steps_of_chat(logprobs) if logprobs else (),
+        said,
+        steps,
         other_output=any(part.get(name) for name in OTHER_OUTPUT),
         calls=calls_in(part),
     )
@@ -71,6 +76,7 @@ def joined(readings: Sequence[Reading]) -> Reading:
     )
 
 
+PLAIN = frozenset({"role", "content"})
 OTHER_OUTPUT = ("reasoning", "reasoning_content", "refusal", "audio", "function_call")
 
 

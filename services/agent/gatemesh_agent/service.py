@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -38,7 +39,7 @@ from gatemesh_agent.settings import AgentSettings
 from gatemesh_agent.spool import Spool
 from gatemesh_agent.suite import Suite, load_suite
 from gatemesh_agent.telemetry import Telemetry
-from gatemesh_agent.upstream import Upstream, open_session, patience_of
+from gatemesh_agent.upstream import open_upstream
 from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.publisher import Publisher
@@ -88,8 +89,10 @@ class Agent:
 
 
 @asynccontextmanager
-async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
+async def build_agent(settings: AgentSettings, *, probes: bool = True) -> AsyncIterator[Agent]:
     """Build an agent that routes by what it knew last; nothing runs yet.
+
+    Of several workers of one agent one `probes`: tickets are for agents, not for processes.
 
     Raises:
         SettingsError: the probe suite or the keys cannot be read, or a plugged-in gate is missing.
@@ -98,7 +101,6 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
     suite = load_suite(settings.probe_suite)
     plugs = load_gates(settings.gates, settings.gate_settings, settings.pool)
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(open_session(settings))
         publisher = await stack.enter_async_context(verdict_publisher(settings))
         spool = Spool(spool_path(settings), APP_ID, settings.spool_max_messages)
         stack.callback(spool.close)
@@ -108,7 +110,7 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
         reporter = Reporter(settings.id, settings.pool, telemetry, sender.put, utc_now, spans=spans)
         router = Router(random.Random(), settings.shun_s, known_view(settings))  # noqa: S311
         baselines = Baselines(settings.pool, baselines_path(settings))
-        upstream = Upstream(session, patience_of(settings))
+        upstream = await stack.enter_async_context(open_upstream(settings))
         insight = build_insight(settings, router, upstream)
         judging = Judging(reporter, utc_now, insight.vocabulary.size, plugs, baselines)
         judging.watcher = insight.exact
@@ -138,12 +140,16 @@ async def build_agent(settings: AgentSettings) -> AsyncIterator[Agent]:
             guarding=guarding,
             insight=insight,
             prober=prober,
-            feed=build_feed(settings, router, publisher, prober.follow),
+            feed=build_feed(settings, router, publisher, prober.follow if probes else seen),
             baseline_feed=BaselineFeed(settings.pool, baselines),
             capture_feed=CaptureFeed(settings.pool, guarding.captures.use),
             proxy=build_proxy(settings, guarding, relay, build_entrance(settings, door), spans),
             keys_feed=keys_feed,
         )
+
+
+def seen(_view: PoolView) -> None:
+    """Leave a view's tickets to another worker."""
 
 
 def verdict_publisher(settings: AgentSettings) -> Publisher:
@@ -218,7 +224,7 @@ def build_keys(settings: AgentSettings) -> tuple[Door | None, KeysFeed | None]:
         return None, None
     door = Door()
     defaults = Limits(settings.key_requests_per_min, settings.key_tokens_per_min)
-    feed = KeysFeed(settings.keys_file, defaults, door, time.monotonic)
+    feed = KeysFeed(settings.keys_file, defaults, door, workers=settings.worker_count)
     feed.open()
     return door, feed
 
@@ -276,8 +282,10 @@ def routing_path(settings: AgentSettings) -> Path:
 
 
 @asynccontextmanager
-async def listening(agent: Agent) -> AsyncIterator[str]:
+async def listening(agent: Agent, listener: socket.socket | None = None) -> AsyncIterator[str]:
     """Serve clients while the block runs; hand out the address. Running requests may end.
+
+    Without a `listener` of somebody else the address of the settings is bound.
 
     Raises:
         SettingsError: the address cannot be bound.
@@ -296,7 +304,11 @@ async def listening(agent: Agent) -> AsyncIterator[str]:
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=settings.stop_grace_s)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
+        site: web.BaseSite
+        if listener is None:
+            site = web.TCPSite(runner, settings.host, settings.port, backlog=1024)
+        else:
+            site = web.SockSite(runner, listener, backlog=1024)
         try:
             await site.start()
         except OSError as error:

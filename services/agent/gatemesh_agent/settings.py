@@ -1,5 +1,6 @@
 """What the agent reads from its environment."""
 
+import os
 import secrets
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,6 +10,7 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from gatemesh_agent.figures_feed import FiguresAddress, read_address
 from gatemesh_agent.keys import MOST_PER_MIN
+from gatemesh_agent.labels import labels_of
 from gatemesh_common.settings import ServiceSettings
 
 Pairs = Annotated[dict[str, str], NoDecode]
@@ -76,6 +78,9 @@ class AgentSettings(ServiceSettings):
     admin_port: int = Field(default=9101, ge=0, le=65535)
     """Port of metrics, liveness and readiness; 0 takes a free one."""
 
+    workers: int = Field(default=1, ge=0, le=256)
+    """Processes that serve clients behind the one port, `ID-w0`, `ID-w1`, ...; 0: one per core."""
+
     instances: Pairs = Field(default_factory=dict)
     """Instances to serve until the first routing table: `engine-0=http://host:port,...`."""
 
@@ -87,6 +92,16 @@ class AgentSettings(ServiceSettings):
 
     top_logprobs: int = Field(default=20, ge=0, le=100)
     """Log probabilities asked per token where the client asked none; 0: none."""
+
+    logprobs_share: float = Field(default=1.0, ge=0, le=1)
+    """Share of requests for which they are asked, where GUARD is `observe`; the others' L2 and L3
+    are skipped. All are at a suspect instance, and for 60 s after a failure of it."""
+
+    top_logprobs_busy: int | None = Field(default=None, ge=10, le=100)
+    """Log probabilities asked per token while the agent is busy; unset: as many as ever."""
+
+    busy_core_share: float = Field(default=0.8, gt=0, le=1)
+    """Share of a core that the agent's process takes from which on it is busy."""
 
     vocab_sizes: Pairs = Field(default_factory=dict)
     """Vocabulary size by model name, `model=49152,...`; sharpens the bounds of gate L3."""
@@ -244,7 +259,7 @@ class AgentSettings(ServiceSettings):
     """Time that running requests get after SIGTERM."""
 
     labels: Pairs = Field(default_factory=dict)
-    """What captures say of the engines' places: `host=h1` of all, `engine-0.gpu=H200` of one."""
+    """Captures say: `host=h1` of all instances, `engine-0.gpu=H200` of one; 32 each at most."""
 
     gates: Names = ()
     """Plugged-in gates to run, `name,name`, of those whose packages are installed; none without."""
@@ -269,6 +284,12 @@ class AgentSettings(ServiceSettings):
             if not address.startswith(("http://", "https://")):
                 raise ValueError(f"the address of {name} must begin with http:// or https://")
         return {name: address.rstrip("/") for name, address in instances.items()}
+
+    @field_validator("labels")
+    @classmethod
+    def _check_labels(cls, labels: dict[str, str]) -> dict[str, str]:
+        labels_of(labels)
+        return labels
 
     @field_validator("vocab_sizes")
     @classmethod
@@ -297,6 +318,29 @@ class AgentSettings(ServiceSettings):
         if self.mode == "sidecar" and len(self.instances) != 1:
             raise ValueError("GATEMESH_AGENT_INSTANCES must name one instance in sidecar mode")
         return self
+
+    @model_validator(mode="after")
+    def _keep_what_the_guard_promises(self) -> "AgentSettings":
+        if self.guard != "observe" and self.logprobs_share < 1:
+            raise ValueError(
+                f"GATEMESH_AGENT_LOGPROBS_SHARE must be 1 with GATEMESH_AGENT_GUARD={self.guard}:"
+                " an answer that is not measured cannot be withheld; use observe to sample"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_what_workers_cannot_share(self) -> "AgentSettings":
+        if self.plugin_socket and self.worker_count > 1:
+            raise ValueError(
+                "GATEMESH_AGENT_PLUGIN_SOCKET needs GATEMESH_AGENT_WORKERS=1: an engine's plugin"
+                " sends to one process; run several agents, each with a socket of its own"
+            )
+        return self
+
+    @property
+    def worker_count(self) -> int:
+        """How many processes serve."""
+        return self.workers or len(os.sched_getaffinity(0))
 
     @property
     def hash_key(self) -> bytes:

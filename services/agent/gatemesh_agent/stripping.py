@@ -6,8 +6,7 @@ A quote inside a JSON string is always escaped, so `"logprobs":` in raw JSON can
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -15,14 +14,16 @@ KEY = re.compile(rb'"logprobs"\s*:\s*(?=\{)')
 LONGEST_KEY_BYTES = 64
 """Of the key with white space around its colon; more white space is not looked for."""
 
+NAME = b'"logprobs"'
+OPENED = NAME + b":{"
+NULL = b"null"
 NEXT_FIELD = b',"finish_reason"'
 """What follows the value in every vLLM answer; a guess that is checked."""
 
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]|"')
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
+class Parted(NamedTuple):
     """An answer, or one event of it, apart from the log probabilities in it."""
 
     rest: bytes
@@ -47,6 +48,34 @@ def loads(data: bytes) -> Any:
 
 def part(data: bytes, start: int = 0) -> Parted:
     """Take the log probabilities of every choice out of the JSON that begins at `start`.
+
+    Raises:
+        ValueError: it is no JSON object, or not UTF-8.
+    """
+    return part_usual(data, start) or part_any(data, start)
+
+
+def part_usual(data: bytes, start: int) -> Parted | None:
+    """Part an event of one choice as vLLM writes it; None for everything else."""
+    begin = data.find(OPENED, start) + len(OPENED) - 1
+    end = data.find(NEXT_FIELD, begin)
+    if begin < len(OPENED) or end < 0 or data.find(NAME, end) >= 0:
+        return None
+    rest = b"%b%b%b" % (data[:begin], NULL, data[end:])
+    try:
+        # Neither is right unless the cut is: the brackets of both must close.
+        value, fields = orjson.loads(data[begin:end]), orjson.loads(rest[start:])
+        (choice,) = fields["choices"]
+        if choice["logprobs"] is not None or rest.count(NAME) != 1:
+            return None
+        choice["logprobs"] = value
+    except (ValueError, TypeError, KeyError):
+        return None
+    return Parted(rest, fields, 1)
+
+
+def part_any(data: bytes, start: int) -> Parted:
+    """Part an answer of any build.
 
     Raises:
         ValueError: it is no JSON object, or not UTF-8.
@@ -175,10 +204,10 @@ def exists_for_logprobs_only(fields: dict[str, Any]) -> bool:
     Such events stand for tokens that a tool or reasoning parser holds back. Source: vLLM 0.32.0,
     entrypoints/openai/chat_completion/serving.py; seen with `--tool-call-parser hermes`.
     """
-    choices = choices_of(fields)
-    if len(choices) != 1:
+    choices = fields.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
         return False
-    choice = choices[0]
+    choice: dict[str, Any] = choices[0]
     return (
         choice.get("delta") == {}
         and choice.get("finish_reason") is None

@@ -1,7 +1,8 @@
-"""The agent's side towards the engines: one connection pool, and a deadline on every wait."""
+"""The agent's side towards the engines: pooled connections, and a deadline on every wait."""
 
 import asyncio
 import io
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from aiohttp import hdrs
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
+from gatemesh_agent.connections import Answer, ConnectError, Connections, target_of
 from gatemesh_agent.errors import InstanceFailedError, InstanceSilentError, StreamBrokenError
 from gatemesh_agent.settings import AgentSettings
 
@@ -45,11 +49,12 @@ class Reply:
     """An instance's answer whose headers are here and whose body is still to be read."""
 
     def __init__(
-        self, response: aiohttp.ClientResponse, patience: Patience, begun_s: float
+        self, response: aiohttp.ClientResponse | Answer, patience: Patience, begun_s: float
     ) -> None:
         self.response = response
         self._patience = patience
         self._ends_s = begun_s + patience.total_s
+        self._alarm = Alarm(response.content)
 
     @property
     def status(self) -> int:
@@ -77,8 +82,7 @@ class Reply:
             InstanceSilentError: nothing came in time.
         """
         try:
-            async with asyncio.timeout(self._patience.first_byte_s):
-                return await self.response.content.readany()
+            return await self._read(self._patience.first_byte_s)
         except TimeoutError as error:
             raise InstanceSilentError(self._patience.first_byte_s) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -103,12 +107,26 @@ class Reply:
             StreamBrokenError: the connection broke.
         """
         try:
-            async with asyncio.timeout(wait_s):
-                return await self.response.content.readany()
+            return await self._read(wait_s)
         except TimeoutError:
             return None
         except (aiohttp.ClientError, OSError) as error:
             raise StreamBrokenError("broke off") from error
+
+    async def _read(self, wait_s: float) -> bytes:
+        self._alarm.set(wait_s)
+        try:
+            return await self.response.content.readany()
+        finally:
+            self._alarm.lift()
+
+    def close(self) -> None:
+        """Give the connection back if the answer has been read, else cut it."""
+        self._alarm.stop()
+        if self.response.content.at_eof():
+            self.response.release()
+        else:
+            self.response.close()
 
     async def whole(self, begun: bytes, limit_bytes: int) -> tuple[bytes, bool]:
         """Return the body that began so, and whether that is all; never much above the limit.
@@ -126,12 +144,58 @@ class Reply:
         return b"".join(pieces), False
 
 
+class Alarm:
+    """Breaks off a wait that lasts too long; one timer for all waits of an answer.
+
+    A timer for each wait, set and lifted with every token, took longer than reading the token.
+    """
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        self._content = content
+        self._loop = asyncio.get_running_loop()
+        self._due_s = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_s = math.inf
+
+    def set(self, wait_s: float) -> None:
+        """Begin a wait."""
+        self._due_s = due_s = self._loop.time() + wait_s
+        if due_s < self._rings_s:
+            self._wind(due_s)
+
+    def lift(self) -> None:
+        """The wait is over."""
+        self._due_s = math.inf
+
+    def stop(self) -> None:
+        """Ring no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wind(self, at_s: float) -> None:
+        self.stop()
+        self._rings_s = at_s
+        self._timer = self._loop.call_at(at_s, self._ring)
+
+    def _ring(self) -> None:
+        self._rings_s = math.inf
+        if self._due_s == math.inf:
+            return
+        if self._loop.time() < self._due_s:
+            self._wind(self._due_s)
+        else:
+            self._content.set_exception(TimeoutError())
+
+
 class Upstream:
     """Sends requests to instances exactly as they are, and never follows, stores or unpacks."""
 
-    def __init__(self, session: aiohttp.ClientSession, patience: Patience) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, patience: Patience, connections: Connections
+    ) -> None:
         self._session = session
         self._patience = patience
+        self._connections = connections
 
     @asynccontextmanager
     async def ask(self, base_url: str, order: Order) -> AsyncIterator[Reply]:
@@ -143,32 +207,46 @@ class Upstream:
         """
         begun_s = time.monotonic()
         response = await self._request(base_url, order)
+        reply = Reply(response, self._patience, begun_s)
         try:
-            yield Reply(response, self._patience, begun_s)
+            yield reply
         finally:
-            if response.content.at_eof():
-                response.release()
-            else:
-                response.close()
+            reply.close()
 
-    async def _request(self, base_url: str, order: Order) -> aiohttp.ClientResponse:
-        url = URL(base_url + order.path, encoded=True)
+    async def _request(self, base_url: str, order: Order) -> aiohttp.ClientResponse | Answer:
         try:
             async with asyncio.timeout(self._patience.first_byte_s):
-                return await self._session.request(
-                    order.method,
-                    url,
-                    headers=order.headers,
-                    data=sendable(order.body),
-                    skip_auto_headers=NO_AUTOMATIC_HEADERS,
-                    allow_redirects=False,
-                )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+                return await self._send(base_url, order)
+        except UNREACHABLE as error:
             raise InstanceFailedError("unreachable", "accepts no connection") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise InstanceSilentError(self._patience.first_byte_s) from error
             raise InstanceFailedError("broken", "broke the connection before its answer") from error
+
+    async def _send(self, base_url: str, order: Order) -> aiohttp.ClientResponse | Answer:
+        body = order.body
+        if order.method == hdrs.METH_POST and isinstance(body, bytes) and is_plain(order, body):
+            target = target_of(base_url)
+            if target is not None:
+                return await self._connections.post(target, order.path, order.headers, body)
+        return await self._session.request(
+            order.method,
+            URL(base_url + order.path, encoded=True),
+            headers=order.headers,
+            data=sendable(body),
+            skip_auto_headers=NO_AUTOMATIC_HEADERS,
+            allow_redirects=False,
+        )
+
+
+UNREACHABLE = (ConnectError, aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+
+def is_plain(order: Order, body: bytes) -> bool:
+    """Return True for a request that a plain connection can carry as it is."""
+    path = order.path
+    return len(body) <= LARGE_BODY_BYTES and path.isascii() and "#" not in path
 
 
 def sendable(body: Any) -> Any:
@@ -188,6 +266,21 @@ def open_session(settings: AgentSettings) -> aiohttp.ClientSession:
         max_field_size=settings.max_header_bytes,
         read_bufsize=2**16,
     )
+
+
+@asynccontextmanager
+async def open_upstream(settings: AgentSettings) -> AsyncIterator[Upstream]:
+    """Hand out an agent's side towards the engines; at the end its connections are closed."""
+    connections = Connections(
+        connect_s=settings.connect_s,
+        idle_s=settings.pooled_idle_s,
+        max_header_bytes=settings.max_header_bytes,
+    )
+    try:
+        async with open_session(settings) as session:
+            yield Upstream(session, patience_of(settings), connections)
+    finally:
+        connections.close()
 
 
 def patience_of(settings: AgentSettings) -> Patience:

@@ -8,19 +8,26 @@ from aiohttp import StreamReader, web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from gatemesh_agent.client import Client, read_body
+from gatemesh_agent.client import NEVER_WAITS_BYTES, Client, read_body
 from gatemesh_agent.errors import ClientGoneError
 
 
 def request(writer: Mock | None = None, **headers: str) -> web.Request:
     """Return a request whose writer may fail."""
-    own = writer or working()
-    return make_mocked_request("POST", "/", headers=CIMultiDict(headers), writer=own)
+    own, transport = writer or working(), Mock()
+    transport.get_write_buffer_size.return_value = 0
+    named = CIMultiDict(headers)
+    return make_mocked_request("POST", "/", headers=named, writer=own, transport=transport)
 
 
 def working() -> Mock:
     """Return a writer that takes everything."""
     return Mock(write=AsyncMock(), write_eof=AsyncMock(), write_headers=AsyncMock(), length=None)
+
+
+async def for_ever(_data: bytes) -> None:
+    """Write to a client that does not read."""
+    await asyncio.Event().wait()
 
 
 async def test_nothing_is_sent_before_an_answer_begins() -> None:
@@ -47,6 +54,22 @@ async def test_a_client_that_left_is_no_broken_engine() -> None:
         await client.write(b"x")
     with pytest.raises(ClientGoneError):
         await client.end()
+
+
+async def test_a_client_that_does_not_read_is_given_up() -> None:
+    """Where there is room nobody waits; where there is none the wait has an end."""
+    asked = request(working())
+    client = Client(asked, "R1", 0.01)
+    await client.begin(200, None, {}, None, None)
+    transport = asked.transport
+    assert isinstance(transport, Mock)
+    transport.get_write_buffer_size.return_value = NEVER_WAITS_BYTES
+    writer = asked.writer
+    assert isinstance(writer, Mock)
+    writer.write.side_effect = for_ever
+    with pytest.raises(ClientGoneError, match="did not read"):
+        await client.write(b"x")
+    transport.abort.assert_called_once()
 
 
 async def test_an_error_is_a_whole_answer() -> None:

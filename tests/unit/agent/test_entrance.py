@@ -13,14 +13,17 @@ from gatemesh_agent.keys import ApiKey, Limits, digest_of
 def door_for(limits: Limits) -> Door:
     """Return a door with one key."""
     door, digest = Door(), digest_of("gm-one")
-    door.replace({digest: ApiKey("one", digest, limits)}, 0.0)
+    door.replace({digest: ApiKey("one", digest, limits)})
     return door
 
 
 def client() -> Client:
     """Return a client that takes everything."""
     writer = Mock(write=AsyncMock(), write_eof=AsyncMock(), write_headers=AsyncMock(), length=None)
-    return Client(make_mocked_request("POST", "/", writer=writer), "R1", 5.0)
+    transport = Mock()
+    transport.get_write_buffer_size.return_value = 0
+    asked = make_mocked_request("POST", "/", writer=writer, transport=transport)
+    return Client(asked, "R1", 5.0)
 
 
 def test_paths_are_closed_before_keys_are_asked_for() -> None:

@@ -99,7 +99,7 @@ def test_runs_of_parts_make_one_page() -> None:
         "silent_tokens": 0,
         "largest_gap_ms": 3.0,
     }
-    runs = [
+    runs: list[dict[str, Any]] = [
         {"matrix": {"cases": [case | {"agent": "logprobs"}]}},
         {"matrix": {"cases": [case | {"agent": "text"}, case | {"agent": "text"}]}},
         {"clean": {"streams": 3}},

@@ -147,7 +147,10 @@ def main_script(text: str) -> str:
     """Name what a text is written in; texts with a code fence are a kind of their own."""
     if "```" in text:
         return CODE
-    counts = Counter(script_of(sign) for sign in text if sign.isalpha())
+    if text.isascii():
+        # All letters are of one script; counting them takes longer than judging some tokens.
+        return next((script_of(sign) for sign in text if sign.isalpha()), NO_LETTERS)
+    counts = Counter([script_of(sign) for sign in text if sign.isalpha()])
     if not counts:
         return NO_LETTERS
     letters = counts.total()

@@ -56,6 +56,7 @@ class PerplexityGate:
         self._concluded: Judgement | None = None
         self._limit16 = self._limit64 = NEVER
         self._comparable = not (context.reshaped or context.hot or context.echo)
+        self._random: bool | None = None
         self.figures = Figures()
 
     def follow(self, step: TokenStep, found: Measure) -> None:
@@ -68,7 +69,8 @@ class PerplexityGate:
         if at == SCRIPT_STEPS:
             self._set_limits()
             rose = True
-        if rose and (figures.high16 > self._limit16 or figures.high64 > self._limit64):
+        spikes = rose and (figures.high16 > self._limit16 or figures.high64 > self._limit64)
+        if spikes and not self._wants_random():
             self._failure = self._window_spike()
 
     def feed_text(self, delta: str) -> None:
@@ -103,12 +105,20 @@ class PerplexityGate:
         return self._spike() or self._collapse() or self._drift() or passed(CheckLevel.L2)
 
     def _set_limits(self) -> None:
-        # What the prompt wants to be random is as surprising as it should be.
-        if not self._comparable or self._context.asks(Topic.ENCODED):
+        if not self._comparable:
             return
         short, long = self._normal(Metric.NLL_16), self._normal(Metric.NLL_64)
         self._limit16 = short.high if short else NEVER
         self._limit64 = long.high if long else NEVER
+
+    def _wants_random(self) -> bool:
+        """Return True where the prompt wants what is as surprising as this answer is.
+
+        Asked only of what would fail: looking through a long prompt takes milliseconds.
+        """
+        if self._random is None:
+            self._random = self._context.asks(Topic.ENCODED)
+        return self._random
 
     def _normal(self, metric: Metric) -> Normal | None:
         return self._yardstick.normal(metric, self._decoding, self.script)
@@ -134,8 +144,10 @@ class PerplexityGate:
         )
 
     def _spike(self) -> Judgement | None:
-        if self._context.asks(Topic.ENCODED):
-            return None
+        found = self._spike_found()
+        return None if found is None or self._wants_random() else found
+
+    def _spike_found(self) -> Judgement | None:
         figures = self.figures
         if figures.high16 > self._limit16 or figures.high64 > self._limit64:
             return self._window_spike()

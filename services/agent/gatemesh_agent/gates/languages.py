@@ -66,12 +66,13 @@ class Languages:
     """Follows which language an answer is in; a late passage in another one is a fault."""
 
     def __init__(self, context: RequestContext) -> None:
+        self._context = context
         asked = by_language(little_words(context.prompt))
         self._asked_in_english = asked[OFTEN_FOREIGN] > 1
         self._wanted = {language for language, hits in asked.items() if hits}
         self._calm = self._wanted | {OFTEN_FOREIGN}
         """Languages whose words are no fault in any answer."""
-        self._off = context.hot or context.asks(Topic.LANGUAGES)
+        self._off = context.hot
         self._before: Counter[str] = Counter()
         """Little words before the latest parts, by language."""
         self._parts: deque[list[str]] = deque()
@@ -87,7 +88,12 @@ class Languages:
         if len(self._parts) > PASSAGE_PARTS:
             for word in self._parts.popleft():
                 self._before[OWNERS[word]] += 1
-        return self._switched(start, window.end)
+        finding = self._switched(start, window.end)
+        if finding is not None and self._context.asks(Topic.LANGUAGES):
+            # Asked only of what would fail: looking through a long prompt takes milliseconds.
+            self._off = True
+            return None
+        return finding
 
     def _switched(self, start: int, end: int) -> Finding | None:
         recent = list(chain.from_iterable(self._parts))

@@ -122,6 +122,9 @@ class Staleness:
         return new_share(window) <= LATE_NEW_SHARE
 
     def _finding(self, end: int) -> Finding | None:
+        if self._stale <= LATE_SENTENCES:
+            # No prompt makes the limit lower, and looking through a long one takes milliseconds.
+            return None
         if self._limit is None:
             self._limit = self._asked_for()
         if self._stale <= self._limit:
