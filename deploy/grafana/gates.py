@@ -41,6 +41,18 @@ GATES = Dashboard(
             ),
         ),
         Panel(
+            "Traffic",
+            "Rescued streams",
+            "That turned bad, broke off or halted, by what became of them.",
+            (rate("gatemesh_agent_rescues_total", "cause, outcome"),),
+        ),
+        Panel(
+            "Traffic",
+            "Held in doubt",
+            "Times that a stream was held back, by how that ended; dropped never reached a client.",
+            (rate("gatemesh_agent_holds_total", "outcome"),),
+        ),
+        Panel(
             "Gates",
             "Failed answers",
             "Share of what each gate judged.",

@@ -11,9 +11,11 @@ connection.on("error", (error) => console.error(error.message));
 connection.on("close", () => process.exit(LOST));
 
 const channel = await connection.createChannel();
+channel.on("error", (error) => console.error(error.message));
+channel.on("close", () => process.exit(LOST));
 await channel.prefetch(100);
-// The same as gatemesh declares them, whoever comes first.
-for (const name of [EVENTS, DEAD]) await channel.assertExchange(name, "topic", { durable: true });
+// gatemesh declares them, and a consumer need not be allowed to: who comes first ends, and comes again.
+for (const name of [EVENTS, DEAD]) await channel.checkExchange(name);
 await channel.assertQueue(QUEUE, {
   durable: true,
   arguments: {

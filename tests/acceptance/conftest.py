@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def running_fleet() -> Iterator[Fleet]:
     options = StackOptions(engine_count=3, policy_file=policy)
     try:
         with running_stack(folder, options, SilentProgress(), quick_engines) as (stack, plan):
-            yield Fleet(stack, plan)
+            with closing(Fleet(stack, plan)) as fleet:
+                yield fleet
             assert_replay_agrees(plan.addresses.database_url)
     finally:
         shutil.rmtree(folder.root, ignore_errors=True)

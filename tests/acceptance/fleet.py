@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -49,13 +50,31 @@ class Fleet:
 
     stack: Stack
     plan: StackPlan
+    _session: "psycopg.Connection[dict[str, Any]] | None" = field(default=None, repr=False)
+    """Kept, since whoever waits asks many times; the test's threads take turns."""
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def rows(self, query: str, **parameters: Any) -> list[dict[str, Any]]:
         """Return what a query over the views finds."""
-        url = plain_url(self.plan.addresses.database_url)
-        with psycopg.connect(url) as connection, connection.cursor(row_factory=dict_row) as cursor:
-            cursor.execute(query, parameters)
-            return cursor.fetchall()
+        with self._turn:
+            try:
+                return self._find(query, parameters)
+            except psycopg.OperationalError:
+                # The server was away since the last one.
+                self.close()
+                return self._find(query, parameters)
+
+    def close(self) -> None:
+        """End the session, if there is one; the next question opens another."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _find(self, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        if self._session is None:
+            url = plain_url(self.plan.addresses.database_url)
+            self._session = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+        return self._session.execute(query, parameters).fetchall()
 
     def count(self, query: str, **parameters: Any) -> int:
         """Return the number that a counting query gives."""
@@ -164,7 +183,7 @@ async def until(reached: Callable[[], bool], what: str, deadline_s: float = DEAD
 
 
 async def keep_asking(
-    ask: Callable[[int], Awaitable[object]], stopped: asyncio.Event, pause_s: float = 0.02
+    ask: Callable[[int], Awaitable[object]], stopped: asyncio.Event, pause_s: float = 0.1
 ) -> int:
     """Go on asking, with a rising number, until told to stop; return how often."""
     turn = 0

@@ -13,18 +13,27 @@ from tests.contract.executor.kube_cluster import (
 )
 from tests.contract.executor.kube_owners import owner_of
 from tests.contract.executor.kube_server import FakeKube
-from tests.faults.acting import VICTIM, absent, accuse, engine_of, is_repaired, running
+from tests.faults.acting import (
+    VICTIM,
+    absent,
+    accuse,
+    ask_for,
+    engine_of,
+    is_repaired,
+    running,
+)
 from tests.faults.isolation import drained_in_order, told_not_isolated
 from tests.faults.program_node import ProgramNode
 from tests.faults.scenario import Play
 
 from gatemesh_executor.backends.kubernetes.api import STATEFUL_SETS, Object
-from gatemesh_executor.backends.kubernetes.owners import BASE_URL, SERVICE, SERVING
+from gatemesh_executor.backends.kubernetes.owners import BASE_URL, MODEL_VERSION, SERVICE, SERVING
 from gatemesh_mesh.plan import POOL
 
 EXECUTOR = "executor"
 NODE = "node-of-programs"
 FRONT = "front"
+NEWER_VERSION = "sim@newer"
 UNAVAILABLE = "backend_unavailable"
 FAULTS = (
     ("patch", "pods", 500),
@@ -65,6 +74,41 @@ async def lose_api(it: Play) -> None:
         await it.reach(lambda: is_served(fake_of(cluster)), "the Service has the pod again")
 
 
+async def roll_out_and_back(it: Play) -> None:
+    """The pod's owner gets another version, and an operator has it rolled back."""
+    before = engine_of(it, VICTIM).model_version
+    async with as_pod(it) as cluster:
+        newer = stateful_set(it, NEWER_VERSION)["spec"]["template"]
+        name = VICTIM.rpartition("-")[0]
+        await cluster.admin.change(STATEFUL_SETS, name, {"spec": {"template": newer}})
+        await serves(it, NEWER_VERSION)
+        await ask_for(it, "roll_back", VICTIM, reason="the new version writes nonsense")
+        await serves(it, before)
+        await it.reach(lambda: is_served(fake_of(cluster)), "the Service has the pod again")
+        owner = await cluster.admin.read(STATEFUL_SETS, name)
+        assert owner["spec"]["template"]["metadata"]["annotations"][MODEL_VERSION] == before
+
+
+async def serves(it: Play, version: str) -> None:
+    """Wait until the victim serves with a version, and everything is at rest."""
+    query = """SELECT count(*) FROM instance_health_v1 WHERE instance_id = %(instance)s
+        AND model_version = %(version)s AND in_rotation"""
+    await it.reach(
+        lambda: it.count(query, instance=VICTIM, version=version) == 1, f"it serves {version}", 90.0
+    )
+    await it.site.fleet.settled()
+
+
+async def rolled_back_once(it: Play) -> None:
+    """One command did it, and it came to its end; no other instance was touched."""
+    query = """SELECT count(*) FROM commands_v1 WHERE issued_at >= %(since)s
+        AND action = 'roll_back' AND status = 'succeeded'"""
+    assert it.count(query) == 1
+    # The new version's roll-out is an exit that nobody had asked the mesh for.
+    assert it.commands(VICTIM) in (["eject", "roll_back"], ["restart", "eject", "roll_back"])
+    assert it.commands() == it.commands(VICTIM)
+
+
 @asynccontextmanager
 async def as_pod(it: Play) -> AsyncIterator[Cluster]:
     """Have the victim be a pod of a small API server, and the executor act there."""
@@ -84,12 +128,12 @@ FRONT_SERVICE: Object = {
 }
 
 
-def stateful_set(it: Play) -> Object:
-    """Return an owner whose only pod is called like the victim."""
+def stateful_set(it: Play, version: str | None = None) -> Object:
+    """Return an owner whose only pod is called like the victim, and runs its version or another."""
     engine = engine_of(it, VICTIM)
     name, _, number = VICTIM.rpartition("-")
     notes = {BASE_URL: engine.base_url, SERVICE: FRONT}
-    version = engine.model_version
+    version = version or engine.model_version
     item = owner_of(STATEFUL_SETS, name, "steady", NODE, notes=notes, version=version, pool=POOL)
     item["spec"]["ordinals"] = {"start": int(number)}
     return item

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -123,9 +123,10 @@ class Site:
         except OSError:
             return []
 
-    def spoil(self, instance: str, fault: str) -> None:
-        """Make the present life of an engine emit a fault."""
-        start_drill(self._drill_file(instance), Drill(fault, pgid=self.fleet.pid_of(instance)))
+    def spoil(self, instance: str, fault: str, after_tokens: int = 0) -> None:
+        """Make the present life of an engine emit a fault, from a token of each answer on."""
+        drill = Drill(fault, pgid=self.fleet.pid_of(instance), after_tokens=after_tokens)
+        start_drill(self._drill_file(instance), drill)
 
     def heal(self) -> None:
         """Let everything through, and end every drill."""
@@ -166,8 +167,10 @@ def running_over(
         database_url=database_link.url,
         policy_file=policy_file,
     )
-    with running_stack(folder, options, SilentProgress(), quick_engines) as (stack, plan):
-        fleet = direct_fleet(stack, plan, servers)
+    with (
+        running_stack(folder, options, SilentProgress(), quick_engines) as (stack, plan),
+        closing(direct_fleet(stack, plan, servers)) as fleet,
+    ):
         yield Site(fleet, plan, servers, broker_link, database_link, policy_file)
 
 

@@ -11,6 +11,7 @@ from tests.faults import (
     kubernetes_events,
     manager_events,
     message_events,
+    rescue_events,
     weights_events,
 )
 from tests.faults.acting import VICTIM
@@ -30,6 +31,8 @@ REPAIRED = (clients_saw_nothing, agent_told_all, restarted_once(VICTIM))
 FEW_RESTARTS = POLICY.replace("restarts = 1000", f"restarts = {executor_events.RESTARTS}")
 SHORT_GRACE = POLICY + "[defaults.drain]\ngrace_s = 3\n"
 SHORT_DRAIN = SHORT_GRACE + "margin_s = 5\n"
+AT_ONCE = POLICY + "[defaults.slow_start]\nramp_s = 0\n"
+"""So that an instance that was restarted by the scenario before gets streams as the others do."""
 SHORT_COMMANDS = POLICY + "[defaults.limits]\ncommand_timeout_s = 8\n"
 
 BROKER = (
@@ -281,6 +284,12 @@ PLATFORMS = (
         REPAIRED,
         rules=SHORT_DRAIN,
     ),
+    Scenario(
+        "kubernetes_version_rolled_back",
+        "an operator's word brings the version before back, by one command; clients see nothing",
+        kubernetes_events.roll_out_and_back,
+        (clients_saw_nothing, agent_told_all, kubernetes_events.rolled_back_once),
+    ),
 )
 CLIENTS = (
     Scenario(
@@ -322,5 +331,62 @@ CLIENTS = (
         in_every_run=False,
     ),
 )
+RESCUE = (
+    Scenario(
+        "rescue_engine_killed_under_100_streams",
+        "100 whole answers, each the uncut one under one id; 0 errors",
+        rescue_events.kill_under_streams,
+        (agent_told_all,),
+        rules=AT_ONCE,
+    ),
+    Scenario(
+        "rescue_engine_hung_mid_stream",
+        "every answer whole and the uncut one; 0 errors",
+        rescue_events.hang_under_streams,
+        (agent_told_all,),
+        in_every_run=False,
+        rules=AT_ONCE,
+    ),
+    Scenario(
+        "rescue_instance_ejected_mid_stream",
+        "every answer whole and the uncut one; nothing is done but what was asked for",
+        rescue_events.eject_under_streams,
+        (clients_saw_nothing, agent_told_all, only_ejected),
+        in_every_run=False,
+        rules=AT_ONCE,
+    ),
+    *(
+        Scenario(
+            f"rescue_garbage_mid_stream_{fault}",
+            "every answer whole and the uncut one; the engine is repaired, no other is touched",
+            rescue_events.garble(fault),
+            REPAIRED,
+            in_every_run=fault == "nan",
+            rules=AT_ONCE,
+        )
+        for fault in ("nan", "stuck", "flat")
+    ),
+    Scenario(
+        "rescue_request_bad_everywhere",
+        "its client gets the good part and a clear error; no engine is blamed",
+        rescue_events.bad_everywhere,
+        UNHARMED,
+    ),
+    Scenario(
+        "rescue_all_instances_bad",
+        "clients get the good part and a clear error; never less than 2 of 3 in rotation",
+        rescue_events.all_bad_under_streams,
+        (clients_saw_nothing, enough_kept_serving),
+        in_every_run=False,
+        rules=AT_ONCE,
+    ),
+    Scenario(
+        "rescue_storm",
+        "no more than the budget are continued; the rest get the good part and a clear error",
+        rescue_events.storm,
+        REPAIRED,
+        rules=AT_ONCE,
+    ),
+)
 
-SCENARIOS = (*BROKER, *MESSAGES, *MANAGER, *DATABASE, *EXECUTOR, *PLATFORMS, *CLIENTS)
+SCENARIOS = (*BROKER, *MESSAGES, *MANAGER, *DATABASE, *EXECUTOR, *PLATFORMS, *CLIENTS, *RESCUE)

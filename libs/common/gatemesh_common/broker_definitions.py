@@ -11,11 +11,12 @@ from gatemesh_common.exchanges import DEAD
 from gatemesh_common.topology import (
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
-    EXCHANGES,
+    EXCHANGE_KINDS,
     SHARDING,
     UNSHARDED,
     VERDICTS,
     WORK_QUEUES,
+    ExchangeKind,
     queue_arguments,
 )
 
@@ -112,11 +113,7 @@ def topic_permissions(user: BrokerUser, site: Site) -> list[Facts]:
 def topology(vhost: str) -> Facts:
     """Return what `declare_topology` declares, as the broker imports it."""
     return {
-        "exchanges": [
-            *(exchange(name, "topic", vhost) for name in EXCHANGES),
-            exchange(SHARDING, "headers", vhost, {"alternate-exchange": UNSHARDED}),
-            exchange(UNSHARDED, "fanout", vhost),
-        ],
+        "exchanges": [exchange(name, kind, vhost) for name, kind in EXCHANGE_KINDS.items()],
         "queues": [
             queue(DEAD_LETTERS, DEAD_LETTER_ARGUMENTS, vhost),
             *(queue(one.name, queue_arguments(one), vhost) for one in WORK_QUEUES),
@@ -134,10 +131,10 @@ def topology(vhost: str) -> Facts:
     }
 
 
-def exchange(name: str, kind: str, vhost: str, arguments: Facts | None = None) -> Facts:
+def exchange(name: str, kind: ExchangeKind, vhost: str) -> Facts:
     """Return a durable exchange."""
-    facts: Facts = {"name": name, "vhost": vhost, "type": kind, "durable": True}
-    return facts | {"auto_delete": False, "internal": False, "arguments": arguments or {}}
+    facts: Facts = {"name": name, "vhost": vhost, "type": kind.kind, "durable": True}
+    return facts | {"auto_delete": False, "internal": False, "arguments": dict(kind.arguments)}
 
 
 def queue(name: str, arguments: Mapping[str, Any], vhost: str) -> Facts:

@@ -8,7 +8,6 @@ from gatemesh_common.captures import CaptureTerms
 from gatemesh_common.messages import Verdict
 from gatemesh_common.rates import Bucket
 
-MINUTE_S = 60.0
 MOST_KINDS = 1000
 """Instances and reasons that are remembered; of others the first failure is new again."""
 
@@ -22,7 +21,7 @@ class CaptureLimits:
         self._share = terms.share
         self._rng = rng
         self._per_kind = terms.per_reason_per_min
-        self._all = Bucket(terms.per_min / MINUTE_S, terms.per_min)
+        self._all = Bucket.per_min(terms.per_min)
         self._kinds: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
 
     def refuse(self, verdict: Verdict, now_s: float) -> Refusal | None:
@@ -36,7 +35,7 @@ class CaptureLimits:
         name = (verdict.instance_id, verdict.reason)
         kind = self._kinds.get(name)
         if kind is None:
-            kind = self._kinds[name] = Bucket(self._per_kind / MINUTE_S, self._per_kind)
+            kind = self._kinds[name] = Bucket.per_min(self._per_kind)
             if len(self._kinds) > MOST_KINDS:
                 self._kinds.popitem(last=False)
         self._kinds.move_to_end(name)

@@ -12,6 +12,7 @@ from gatemesh_common.words import CheckLevel, Decoding, Identifier, Share
 MOST_STEPS = 112
 """Of a window: 64 before the fault, 16 after it, and some of the fault itself."""
 MOST_CANDIDATES = 5
+MOST_LABELS = 32
 
 TextPolicy = Literal["none", "window", "full"]
 """How much text leaves an agent: none at all, that of the window, or prompt and answer."""
@@ -82,7 +83,7 @@ class Capture(InstanceMessage):
     """As the client named it."""
     model_version: str | None = Field(default=None, max_length=200)
     engine_version: str | None = Field(default=None, max_length=200)
-    labels: dict[str, str] = Field(default_factory=dict, max_length=32)
+    labels: dict[str, str] = Field(default_factory=dict, max_length=MOST_LABELS)
     """Such as host and GPU."""
     request_id: Identifier
     choice: int = Field(default=0, ge=0)

@@ -19,6 +19,7 @@ from gatemesh_common.captures import Capture
 from gatemesh_common.declaring import declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.exchanges import DEAD, SHADOW
+from gatemesh_common.invalid import words_of
 from gatemesh_common.message import BUCKET_HEADER
 from gatemesh_common.metrics import DEAD_LETTERED, QUEUE_AGE_SECONDS
 from gatemesh_common.publisher import Publisher, whole_connection
@@ -80,8 +81,7 @@ def consumer_broker(
 def reason_of(error: BaseException) -> str:
     """Name why a message cannot be handled; names fields, never repeats their values."""
     if isinstance(error, ValidationError):
-        faults = error.errors(include_input=False, include_url=False, include_context=False)
-        return "; ".join(f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in faults)[:1000]
+        return words_of(error)[:1000]
     if isinstance(error, GatemeshError):
         return str(error)[:1000]
     if isinstance(error, JSONDecodeError):

@@ -1,12 +1,13 @@
 """Declaring the topology at the broker."""
 
 from aio_pika import ExchangeType
-from aio_pika.abc import AbstractChannel, AbstractQueue
+from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractQueue
 
 from gatemesh_common.exchanges import DEAD
 from gatemesh_common.topology import (
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
+    EXCHANGE_KINDS,
     EXCHANGES,
     SHARDING,
     UNSHARDED,
@@ -26,7 +27,7 @@ async def declare_topology(
     consumer service passes its own queues as `extra_queues`.
     """
     for name in EXCHANGES:
-        await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
+        await declare_exchange(channel, name)
     dead = await channel.declare_queue(DEAD_LETTERS, durable=True, arguments=DEAD_LETTER_ARGUMENTS)
     await dead.bind(DEAD, routing_key="#")
     for queue in (*WORK_QUEUES, *extra_queues):
@@ -39,12 +40,18 @@ async def declare_topology(
             await declared.bind(queue.exchange, routing_key=queue.routing_key)
 
 
+async def declare_exchange(channel: AbstractChannel, name: str) -> AbstractExchange:
+    """Declare one of our exchanges; refused where one of another kind has its name."""
+    known = EXCHANGE_KINDS[name]
+    return await channel.declare_exchange(
+        name, ExchangeType(known.kind), durable=True, arguments=dict(known.arguments)
+    )
+
+
 async def bind_verdicts(channel: AbstractChannel, queue: AbstractQueue) -> None:
     """Lead verdicts to their queue past the place where managers bind shards."""
-    rest = await channel.declare_exchange(UNSHARDED, ExchangeType.FANOUT, durable=True)
-    sharding = await channel.declare_exchange(
-        SHARDING, ExchangeType.HEADERS, durable=True, arguments={"alternate-exchange": UNSHARDED}
-    )
+    rest = await declare_exchange(channel, UNSHARDED)
+    sharding = await declare_exchange(channel, SHARDING)
     await queue.bind(rest, routing_key=queue.name)
     await sharding.bind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
     # The way of the releases before would bring sharded verdicts here a second time.

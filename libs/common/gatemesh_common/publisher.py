@@ -108,6 +108,8 @@ class Publisher:
         self._deadline_s = deadline_s
         self.may_declare = True
         """False once the broker has refused to let this user declare the topology."""
+        self.hidden: set[str] = set()
+        """Exchanges and queues that the broker has refused to show to this user."""
         self._link: _Link | None = None
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()

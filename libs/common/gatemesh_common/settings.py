@@ -7,7 +7,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.secured import secured_broker
+from gatemesh_common.invalid import misfits_of, place_words
+from gatemesh_common.secured import secured_broker, secured_database
 
 
 class ServiceSettings(BaseSettings):
@@ -53,6 +54,27 @@ class ServiceSettings(BaseSettings):
         return secured_broker(url, info.data.get("amqp_ca_file"))
 
 
+class DatabaseSettings(ServiceSettings):
+    """Settings of a service that works with the database."""
+
+    database_ca_file: Path | None = Field(
+        default=None, validation_alias="GATEMESH_DATABASE_CA_FILE"
+    )
+    """PEM file of the authorities that the database must be certified by."""
+
+    database_url: str = Field(
+        validation_alias="GATEMESH_DATABASE_URL",
+        pattern=r"^postgres(ql)?(\+psycopg)?://",
+        repr=False,
+    )
+    """Database address, `postgresql://user:password@host:port/database`."""
+
+    @field_validator("database_url")
+    @classmethod
+    def _secure_database(cls, url: str, info: ValidationInfo) -> str:
+        return secured_database(url, info.data.get("database_ca_file"))
+
+
 SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
 
 
@@ -72,14 +94,14 @@ def describe_faults(settings_class: type[ServiceSettings], error: ValidationErro
     """Name every faulty variable and what it must be; never repeat its value."""
     prefix = str(settings_class.model_config.get("env_prefix", ""))
     lines = []
-    for fault in error.errors(include_input=False, include_url=False):
-        name = ".".join(str(part) for part in fault["loc"])
+    for place, message in misfits_of(error):
+        name = place_words(place)
         field = settings_class.model_fields.get(name)
         # A default that does not fit what was set is named by its field.
         known = str(field.validation_alias) if field and field.validation_alias else name
         variable = known if known.startswith("GATEMESH_") else f"{prefix}{known}".upper()
         # A fault of several settings together has no place; its text names them.
-        lines.append(f"{variable}: {fault['msg']}" if name else fault["msg"])
+        lines.append(f"{variable}: {message}" if name else message)
     return "cannot start, settings are wrong; set these environment variables:\n  " + "\n  ".join(
         lines
     )

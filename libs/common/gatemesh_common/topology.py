@@ -3,8 +3,9 @@
 Whoever only names a queue needs none of the libraries that speak to the broker.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from gatemesh_common.exchanges import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
 
@@ -50,6 +51,22 @@ SHARDING = "gatemesh.verdicts"
 UNSHARDED = "gatemesh.verdicts.rest"
 """What no bucket leads anywhere: all of it while there are no shards, else what names none."""
 MOST_SHARDS = 16
+
+
+@dataclass(frozen=True)
+class ExchangeKind:
+    """What an exchange is declared with; all of ours are durable."""
+
+    kind: Literal["topic", "fanout", "headers"] = "topic"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+EXCHANGE_KINDS: Mapping[str, ExchangeKind] = {
+    **dict.fromkeys(EXCHANGES, ExchangeKind()),
+    UNSHARDED: ExchangeKind("fanout"),
+    SHARDING: ExchangeKind("headers", {"alternate-exchange": UNSHARDED}),
+}
+"""Every exchange by name."""
 
 WORK_QUEUES = (
     VERDICTS,

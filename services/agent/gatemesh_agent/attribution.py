@@ -57,6 +57,8 @@ class Accusation:
     """True when the client's own request is asked elsewhere now."""
     follows: bool = False
     """True when an instance failed this very request before."""
+    continued: bool = False
+    """True when the client's answer goes on elsewhere, behind what was good of it."""
     only_if_instance: bool = False
     """True when it is worth reporting only if another instance does better."""
 

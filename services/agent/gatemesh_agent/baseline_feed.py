@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.broadcasts import follow_for_ever
 from gatemesh_common.clock import utc_now
+from gatemesh_common.invalid import places_in
 from gatemesh_common.messages import Baseline, key_segment
 
 log = logging.getLogger(__name__)
@@ -32,8 +33,7 @@ class BaselineFeed:
         try:
             baseline = Baseline.model_validate_json(body)
         except ValidationError as error:
-            faults = error.errors(include_input=False, include_url=False)
-            log.error("baseline_refused", extra={"fields": [fault["loc"] for fault in faults]})  # noqa: TRY400
+            log.error("baseline_refused", extra={"fields": places_in(error)})  # noqa: TRY400
             return
         # One from the future could never be replaced.
         stamped = min(baseline.timestamp, utc_now())

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from gatemesh_agent.broadcasts import follow_for_ever
 from gatemesh_common.captures import CaptureTerms
+from gatemesh_common.invalid import places_in
 from gatemesh_common.messages import key_segment
 
 log = logging.getLogger(__name__)
@@ -32,9 +33,7 @@ class CaptureFeed:
         try:
             terms = CaptureTerms.model_validate_json(body)
         except ValidationError as error:
-            faults = error.errors(include_input=False, include_url=False)
-            fields = [fault["loc"] for fault in faults]
-            log.error("capture_terms_refused", extra={"fields": fields})  # noqa: TRY400
+            log.error("capture_terms_refused", extra={"fields": places_in(error)})  # noqa: TRY400
             return
         if terms.pool == self._pool:
             self._use(terms)

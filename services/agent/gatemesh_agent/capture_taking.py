@@ -4,29 +4,29 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 
 from pydantic import ValidationError
 
 from gatemesh_agent.capturing import Place, Subject, Terms, capture_of
-from gatemesh_agent.judging import Exchange
+from gatemesh_agent.labels import Labels, labels_at
 from gatemesh_agent.metrics import CAPTURED, CAPTURES_DROPPED
 from gatemesh_agent.recent import Evidence, Window
 from gatemesh_agent.reporting import Life
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.transcript import Transcript
 from gatemesh_common.capture_limits import CaptureLimits
 from gatemesh_common.captures import Capture, CaptureTerms
 from gatemesh_common.clock import utc_now
+from gatemesh_common.invalid import places_in
 from gatemesh_common.messages import Verdict
 
 log = logging.getLogger(__name__)
 
 MOST_WAITING = 50
-
-Labels = Mapping[str, Mapping[str, str]]
-"""By instance; those of all instances under an empty name."""
+MOST_WAITING_BYTES = 32 * 2**20
 
 
 class Captures:
@@ -46,7 +46,9 @@ class Captures:
         self._put = put
         self._version_of = version_of
         self._rng = rng
-        self._waiting: deque[Subject] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[Subject] = deque()
+        """Oldest first."""
+        self._bytes = 0
         self._woken = asyncio.Event()
         # Who has been told nothing keeps figures only.
         self._terms = Terms.of(CaptureTerms(timestamp=utc_now(), pool=place.pool))
@@ -84,10 +86,17 @@ class Captures:
     def _close(self, exchange: Exchange, window: Window, transcript: Transcript) -> None:
         said = None if self._terms.text == "none" else tuple(transcript.pieces)
         subject = Subject(window, exchange, said, transcript.finish_reason)
-        if len(self._waiting) == MOST_WAITING:
-            CAPTURES_DROPPED.labels(why="waiting").inc()
         self._waiting.append(subject)
+        self._bytes += subject.held_bytes
+        while len(self._waiting) > MOST_WAITING or self._bytes > MOST_WAITING_BYTES:
+            self._take()
+            CAPTURES_DROPPED.labels(why="waiting").inc()
         self._woken.set()
+
+    def _take(self) -> Subject:
+        subject = self._waiting.popleft()
+        self._bytes -= subject.held_bytes
+        return subject
 
     async def run(self) -> None:
         """Make captures until cancelled."""
@@ -99,13 +108,13 @@ class Captures:
     async def make_all(self) -> None:
         """Make what waits."""
         while self._waiting:
-            await self._make(self._waiting.popleft())
+            await self._make(self._take())
 
     async def _make(self, subject: Subject) -> None:
         life = subject.exchange.life
         place = replace(
             self._place,
-            labels={**self._labels.get("", {}), **self._labels.get(life.instance_id, {})},
+            labels=labels_at(self._labels, life.instance_id),
             engine_version=await self._version_of(life),
         )
         try:
@@ -113,19 +122,9 @@ class Captures:
             capture = await asyncio.to_thread(capture_of, subject, self._terms, place)
             self._put(capture)
         except ValidationError as error:
-            fields = [fault["loc"] for fault in error.errors(include_input=False)]
-            log.error("capture_refused", extra={"fields": fields})  # noqa: TRY400 (no values)
+            log.error("capture_refused", extra={"fields": places_in(error)})  # noqa: TRY400 (no values)
             CAPTURES_DROPPED.labels(why="unreadable").inc()
         except ValueError:
             CAPTURES_DROPPED.labels(why="unreadable").inc()
         else:
             CAPTURED.labels(check_level=capture.check_level).inc()
-
-
-def labels_of(pairs: Mapping[str, str]) -> Labels:
-    """Read labels: `host` is of all instances, `engine-0.gpu` of one."""
-    found: dict[str, dict[str, str]] = {}
-    for name, value in pairs.items():
-        instance_id, _, label = name.rpartition(".")
-        found.setdefault(instance_id, {})[label] = value
-    return found

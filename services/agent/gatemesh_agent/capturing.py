@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gatemesh_agent.capture_window import Piece, shown_pieces, step_of
-from gatemesh_agent.judging import Exchange
 from gatemesh_agent.recent import Running, Window
 from gatemesh_agent.requests import prompt_in
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.transcript import MOST_CHARS
+from gatemesh_common.capture_fields import fields_of
 from gatemesh_common.captures import (
     Capture,
     CaptureTerms,
@@ -31,6 +32,8 @@ SAMPLING = (
 LONGEST_TOKEN_BYTES = 400
 STOPPED = "stop"
 MOST_NUMBER = 1e15
+STEP_BYTES = 4096
+"""Of a step with its 20 likeliest tokens, once it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,18 @@ class Subject:
     """Pieces of the choice's text from its beginning; None where no text may leave."""
     finish_reason: str | None = None
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much it keeps in memory: the request, its events, and what was said."""
+        window, said = self.window, self.said or ()
+        events = (*window.before, *window.after)
+        told = sum(len(event) for event in events if isinstance(event, bytes))
+        if len(events) > sum(isinstance(event, bytes) for event in events):
+            # A whole answer came as fields.
+            told += window.seen.chars + STEP_BYTES * window.seen.steps
+        # The body is kept as it came, and read.
+        return 2 * len(self.exchange.request.asked.raw) + told + sum(map(len, said))
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -96,27 +111,12 @@ def capture_of(subject: Subject, terms: Terms, place: Place) -> Capture:
     pieces = shown_pieces(window)
     words = words_of(subject, pieces, terms)
     return Capture(
-        timestamp=verdict.timestamp,
-        traceparent=verdict.traceparent,
-        instance_id=verdict.instance_id,
+        **fields_of(verdict),
         pool=place.pool,
         agent_id=place.agent_id,
-        incarnation=verdict.incarnation,
         model=model_of(body),
-        model_version=verdict.model_version,
         engine_version=place.engine_version,
         labels=dict(place.labels),
-        request_id=verdict.request_id,
-        choice=verdict.choice,
-        verdict_id=verdict.message_id,
-        check_level=verdict.check_level,
-        reason=verdict.reason,
-        hard=verdict.hard,
-        score=verdict.score,
-        threshold=verdict.threshold,
-        span=verdict.span,
-        gate_version=verdict.gate_version,
-        decoding=verdict.decoding,
         finish_reason=subject.finish_reason and subject.finish_reason[:50],
         sampling=sampling_of(body),
         gates=finite(window.running),

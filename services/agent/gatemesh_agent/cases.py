@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.client import Client
 from gatemesh_agent.errors import InstanceFailedError
-from gatemesh_agent.judging import Exchange
 from gatemesh_agent.reporting import Life
 from gatemesh_agent.shield import Shield, Withheld
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.watchdog import Waiting
 from gatemesh_agent.wishes import Wish
 from gatemesh_common.messages import RoutedInstance
@@ -33,12 +33,16 @@ class Case:
     begun_s: float
     wants_shadow: bool = False
     """True when the client asked for its answer to be compared."""
+    tells_rescue: bool = False
+    """True when the client asked to be told where its answer was continued."""
     tried: list[str] = field(default_factory=list)
     failures: list[tuple[InstanceFailedError, Life]] = field(default_factory=list)
     last_resort: RoutedInstance | None = None
     """An instance whose log probabilities are NaN: it can still answer without them."""
     withheld: list[Withheld] = field(default_factory=list)
     """Answers that were bad, in shield mode."""
+    deaths: int = 0
+    """Engines that died under it before they had said anything."""
     key: str | None = None
     """Set once an instance failed this request: what others make of it is evidence."""
 
@@ -56,7 +60,7 @@ class Attempt:
     is_last: bool = False
     """True when nobody else is left: the client gets whatever comes."""
 
-    def exchange(self, *, streamed: bool, retried: bool) -> Exchange:
+    def exchange(self, *, streamed: bool, retried: bool, continued: bool = False) -> Exchange:
         """Return what judging needs to know."""
         case = self.case
         return Exchange(
@@ -66,5 +70,6 @@ class Attempt:
             wished=self.wish.count,
             retried=retried,
             follows=case.key is not None,
+            continued=continued,
             probe_id=self.wish.probe_id,
         )

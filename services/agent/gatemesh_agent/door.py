@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gatemesh_agent.answers import door_body
-from gatemesh_agent.buckets import Bucket
 from gatemesh_agent.keys import ApiKey, Limits, digest_of
+from gatemesh_common.rates import Bucket
 
 PLAIN_PATH = re.compile(r"(/[\w:~@+-][\w.:~@+-]*)+", re.ASCII)
 """No dots that climb, no escapes and no empty steps: what is compared is what the engine sees."""
@@ -36,11 +36,11 @@ class Holder:
 
     __slots__ = ("key", "requests", "tokens")
 
-    def __init__(self, key: ApiKey, now_s: float) -> None:
+    def __init__(self, key: ApiKey) -> None:
         self.key = key
         limits = key.limits
-        self.requests = Bucket(limits.requests_per_min, now_s) if limits.requests_per_min else None
-        self.tokens = Bucket(limits.tokens_per_min, now_s) if limits.tokens_per_min else None
+        self.requests = Bucket.per_min(limits.requests_per_min) if limits.requests_per_min else None
+        self.tokens = Bucket.per_min(limits.tokens_per_min) if limits.tokens_per_min else None
 
 
 class Door:
@@ -49,13 +49,11 @@ class Door:
     def __init__(self) -> None:
         self._holders: dict[bytes, Holder] = {}
 
-    def replace(self, keys: Mapping[bytes, ApiKey], now_s: float) -> None:
+    def replace(self, keys: Mapping[bytes, ApiKey]) -> None:
         """Go by other keys from now on; what a key has used counts on while its limits stay."""
         known = self._holders
         self._holders = {
-            digest: known[digest]
-            if digest in known and known[digest].key == key
-            else Holder(key, now_s)
+            digest: known[digest] if digest in known and known[digest].key == key else Holder(key)
             for digest, key in keys.items()
         }
 
@@ -72,7 +70,7 @@ class Door:
         if tokens is not None and (wait_s := tokens.wait_s(now_s)):
             return exhausted("tokens", holder.key.limits, wait_s)
         if requests is not None:
-            requests.use(1)
+            requests.use()
         return holder
 
 

@@ -12,10 +12,11 @@ from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.l3_exact import ExactChoice, ExactGate
-from gatemesh_agent.judging import Exchange, nobody, proof_of
+from gatemesh_agent.judging import nobody, proof_of
 from gatemesh_agent.metrics import PLUGIN_LINES, PLUGIN_SILENT
 from gatemesh_agent.reporting import Life
 from gatemesh_agent.requests import Asked
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.wishes import Wish
 from gatemesh_common.clock import Clock
 from gatemesh_common.messages import CheckLevel, Outcome, Reason

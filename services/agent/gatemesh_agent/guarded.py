@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import replace
 
 from gatemesh_agent.after import After, Answered
@@ -14,6 +14,7 @@ from gatemesh_agent.answers import (
     upstream_silent,
 )
 from gatemesh_agent.attribution import Finding, Told, finding_of, request_key
+from gatemesh_agent.begun import begin_answer, settle_failures
 from gatemesh_agent.cases import Attempt, Bounds, Case
 from gatemesh_agent.engine_errors import (
     INTERNAL_ERROR,
@@ -31,9 +32,11 @@ from gatemesh_agent.errors import (
 )
 from gatemesh_agent.filtering import answer_flagged, request_flagged
 from gatemesh_agent.judging import AnswerJudge, Judging
-from gatemesh_agent.metrics import FIRST_BYTE_SECONDS, FLAGGED, STREAMS_BROKEN, UNFIT
+from gatemesh_agent.metrics import FLAGGED, STREAMS_BROKEN, UNFIT
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Route
+from gatemesh_agent.rescue.carrying import Rescuer
+from gatemesh_agent.rescue.story import StreamFaultError
 from gatemesh_agent.routing import Router
 from gatemesh_agent.shield import Withheld, least_bad, worst
 from gatemesh_agent.stream import GuardedStream, announces_only, cut_whole, parse_plain
@@ -63,7 +66,9 @@ class Guard:
         after: After,
         watch: Watch,
         bounds: Bounds,
+        rescuer: Rescuer | None = None,
     ) -> None:
+        self._rescuer = rescuer
         self._router = router
         self._upstream = upstream
         self._judging = judging
@@ -111,6 +116,8 @@ class Guard:
         except InstanceFailedError as failure:
             self._note_failure(case, failure, life)
             return False
+        except StreamFaultError as fault:
+            await self._carry_on(fault)
         except NanRefusedError:
             case.last_resort = instance
             refusal = Withheld(instance.instance_id, hard=True, reason=Reason.NAN_LOGITS)
@@ -122,10 +129,15 @@ class Guard:
             return False
         except InstanceSilentError as silence:
             self._reporter.window(life).count_status(INTERNAL_ERROR)
-            self._settle_failures(case, None)
+            settle_failures(self._reporter, case, None)
             body = upstream_silent(instance.instance_id, silence.waited_s)
             await case.client.fail(504, body, instance.instance_id)
         return True
+
+    async def _carry_on(self, fault: StreamFaultError) -> None:
+        """Have others end the stream of an instance that is left by now."""
+        assert self._rescuer is not None  # noqa: S101
+        await self._rescuer.carry_on(fault.story, fault.fault)
 
     @contextmanager
     def _under_way(self, case: Case, instance: RoutedInstance, life: Life) -> Iterator[Waiting]:
@@ -143,11 +155,6 @@ class Guard:
         if failure.cause == "unreachable":
             self._router.shun(life.instance_id, time.monotonic())
 
-    def _settle_failures(self, case: Case, rerouted_to: str | None) -> None:
-        failures, case.failures = case.failures, []
-        for failure, life in failures:
-            self._reporter.reject(failure, case.request.origin, life, rerouted_to)
-
     async def _give_up(self, case: Case) -> None:
         """No instance is left that could answer as asked."""
         if self._bounds.shield.is_up and case.withheld:
@@ -156,7 +163,7 @@ class Guard:
         if case.last_resort is not None and await self._try_plain(case, case.last_resort):
             return
         failures = list(case.failures)
-        self._settle_failures(case, None)
+        settle_failures(self._reporter, case, None)
         if failures:
             failure, life = failures[-1]
             body = upstream_failed(life.instance_id, failure.what)
@@ -168,7 +175,7 @@ class Guard:
     async def _give_least_bad(self, case: Case) -> None:
         """Every answer was objected to: one that is not proven bad passes, and says so."""
         answer, client = least_bad(case.withheld), case.client
-        self._settle_failures(case, answer.instance_id if answer else None)
+        settle_failures(self._reporter, case, answer.instance_id if answer else None)
         if answer is None or answer.body is None:
             UNFIT.labels(fate="refused").inc()
             first = case.withheld[0]
@@ -207,8 +214,11 @@ class Guard:
         request = attempt.case.request
         order = replace(request.order, body=attempt.wish.body(request.asked))
         begun_s = time.monotonic()
-        async with self._upstream.ask(attempt.instance.base_url, order) as reply:
-            first = await reply.first()
+        async with AsyncExitStack() as stack:
+            async with self._hope(attempt):
+                asking = self._upstream.ask(attempt.instance.base_url, order)
+                reply = await stack.enter_async_context(asking)
+                first = await reply.first()
             if reply.is_stream and reply.status == OK:
                 taken_s = time.monotonic() - begun_s
                 self._reporter.window(attempt.life).note_first_token(taken_s)
@@ -216,15 +226,16 @@ class Guard:
             else:
                 await self._whole(attempt, reply, first)
 
+    def _hope(self, attempt: Attempt) -> AbstractAsyncContextManager[None]:
+        """Return what ends the wait for an instance in which others have lost hope."""
+        if self._rescuer is None:
+            return nullcontext()
+        streamed = bool((attempt.case.request.asked.body or {}).get("stream"))
+        return self._rescuer.leaving.waiting(attempt.life, streamed=streamed)
+
     async def _begin(self, attempt: Attempt, reply: Reply, length: int | None) -> None:
         """From here on nobody else can answer this client."""
-        instance_id = attempt.instance.instance_id
-        self._settle_failures(attempt.case, instance_id)
-        self._reporter.window(attempt.life).count_status(reply.status)
-        FIRST_BYTE_SECONDS.observe(time.monotonic() - attempt.case.begun_s)
-        headers = reply.response.headers
-        client = attempt.case.client
-        await client.begin(reply.status, reply.response.reason, headers, instance_id, length)
+        await begin_answer(self._reporter, attempt, reply, length)
 
     def _judge(self, attempt: Attempt, *, streamed: bool) -> AnswerJudge:
         retried = self._bounds.shield.is_up and not streamed and not attempt.is_last
@@ -270,6 +281,9 @@ class Guard:
         if opens_with_error(first):
             died = engine_died(INTERNAL_ERROR, first)
             self._check(attempt, INTERNAL_ERROR if died else BAD_REQUEST, first)
+        elif self._rescuer is not None and not attempt.is_last:
+            await self._rescuer.run(self._rescuer.open(attempt.case), attempt, reply, first)
+            return
         await self._begin(attempt, reply, None)
         client = attempt.case.client
         with self._judge(attempt, streamed=True) as judge:
@@ -393,8 +407,17 @@ class Guard:
             self._check_refusal(attempt, status, body)
         if drain_refused(status, body):
             raise InstanceFailedError("draining", "is being stopped")
-        if engine_died(status, body) and self._router.is_out(attempt.instance.instance_id):
+        if engine_died(status, body):
+            self._check_death(attempt)
+
+    def _check_death(self, attempt: Attempt) -> None:
+        """Raise where another engine may take over: the request may be what killed this one."""
+        if self._router.is_out(attempt.instance.instance_id):
             raise InstanceFailedError("draining", "was stopped under the request")
+        case = attempt.case
+        if self._rescuer is not None and not case.deaths and not attempt.is_last:
+            case.deaths += 1
+            raise InstanceFailedError("broken", "died under the request")
 
     def _check_refusal(self, attempt: Attempt, status: int, body: bytes) -> None:
         exchange = attempt.exchange(streamed=False, retried=True)

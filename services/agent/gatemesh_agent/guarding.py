@@ -4,18 +4,26 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gatemesh_agent.after import After
-from gatemesh_agent.capture_taking import Captures, labels_of
+from gatemesh_agent.capture_taking import Captures
 from gatemesh_agent.capturing import Place
 from gatemesh_agent.cases import Bounds
 from gatemesh_agent.engine_versions import EngineVersions, version_asker
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.judging import Judging
-from gatemesh_agent.metrics import CAPTURES_DROPPED
+from gatemesh_agent.labels import labels_of
+from gatemesh_agent.lossy_sending import LossySender
+from gatemesh_agent.metrics import CAPTURES_DROPPED, SAMPLES_DROPPED
 from gatemesh_agent.reporting import Reporter
+from gatemesh_agent.rescue.carrying import Rescuer
+from gatemesh_agent.rescue.hold import HoldBounds
+from gatemesh_agent.rescue.leaving import Leaving
+from gatemesh_agent.rescue.running import Runner
+from gatemesh_agent.rescue.terms import RescueTerms
 from gatemesh_agent.routing import Router
-from gatemesh_agent.sample_sending import SampleSender, SampleTaker
+from gatemesh_agent.sample_taking import SampleTaker
 from gatemesh_agent.sampling import SampleTerms, Sampling
 from gatemesh_agent.second_opinion import SecondOpinions, Terms
 from gatemesh_agent.settings import AgentSettings
@@ -42,9 +50,9 @@ class Guarding:
     guard: Guard
     opinions: SecondOpinions
     sampling: Sampling
-    samples: SampleSender
+    samples: LossySender
     captures: Captures
-    captured: SampleSender
+    captured: LossySender
     stalls: StallWatch
     reporter: Reporter
 
@@ -78,7 +86,7 @@ def build_guarding(
     reporter.heeds.append(lambda verdict: sampling.heed(verdict, time.monotonic()))
     thrift = build_thrift(settings, router)
     reporter.heeds.append(thrift.heed)
-    samples = SampleSender(publisher, APP_ID)
+    samples = LossySender(publisher, APP_ID, SAMPLES_DROPPED)
     signs = SignReader(Signs(), reporter, opinions.accuse)
     after = After(
         opinions.hear,
@@ -86,10 +94,12 @@ def build_guarding(
         refusals=[signs.refused],
     )
     watch = Watch(Patience(settings.stall_s, settings.stall_first_s))
-    captured = SampleSender(publisher, APP_ID, CAPTURES_DROPPED)
+    captured = LossySender(publisher, APP_ID, CAPTURES_DROPPED)
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
+    parts = Parts(router, upstream, judging, reporter, wishes, after, watch)
     guard = Guard(
+        rescuer=build_rescuer(settings, parts, opinions.ask),
         router=router,
         upstream=upstream,
         judging=judging,
@@ -107,6 +117,65 @@ def build_guarding(
         threshold_s=settings.stall_s,
     )
     return Guarding(*(guard, opinions, sampling, samples), captures, captured, stalls, reporter)
+
+
+class Parts(NamedTuple):
+    """What guarding and rescue share."""
+
+    router: Router
+    upstream: Upstream
+    judging: Judging
+    reporter: Reporter
+    wishes: Wishes
+    after: After
+    watch: Watch
+
+
+def build_rescuer(
+    settings: AgentSettings, parts: Parts, unheard: Callable[[str], None]
+) -> Rescuer | None:
+    """Return what carries streams on; None where that is not wanted."""
+    if settings.guard != "rescue":
+        return None
+    terms, watch = rescue_terms(settings), parts.watch
+    leaving = Leaving(parts.router, watch, first_s=terms.first_s, stall_s=terms.stall_s)
+    runner = Runner(
+        router=parts.router,
+        judging=parts.judging,
+        reporter=parts.reporter,
+        after=parts.after,
+        watch=watch,
+        leaving=leaving,
+        terms=terms,
+        max_event_bytes=settings.max_event_bytes,
+    )
+    return Rescuer(
+        router=parts.router,
+        upstream=parts.upstream,
+        wishes=parts.wishes,
+        reporter=parts.reporter,
+        watch=watch,
+        runner=runner,
+        leaving=leaving,
+        terms=terms,
+        reroutes=settings.reroutes,
+        unheard=unheard,
+    )
+
+
+def rescue_terms(settings: AgentSettings) -> RescueTerms:
+    """Return how far rescue may go."""
+    return RescueTerms(
+        severity=settings.shield_on,
+        hold=HoldBounds(settings.rescue_hold_tokens, settings.rescue_hold_ms / 1000),
+        continuations=settings.rescue_continuations,
+        per_minute=settings.rescue_per_minute,
+        tenant_share=settings.rescue_tenant_share,
+        stall_s=settings.rescue_stall_s,
+        first_s=settings.stall_first_s,
+        total_s=settings.total_s,
+        takes_media=settings.rescue_media,
+    )
 
 
 def attribution_terms(settings: AgentSettings) -> Terms:
@@ -155,7 +224,7 @@ def build_sampling(settings: AgentSettings, router: Router) -> Sampling:
 
 
 def build_captures(
-    settings: AgentSettings, router: Router, upstream: Upstream, sender: SampleSender
+    settings: AgentSettings, router: Router, upstream: Upstream, sender: LossySender
 ) -> Captures:
     """Return what takes captures; until the manager has told its terms they are figures only."""
 
@@ -173,7 +242,7 @@ def build_captures(
     )
 
 
-def sample_taker(settings: AgentSettings, sampling: Sampling, samples: SampleSender) -> SampleTaker:
+def sample_taker(settings: AgentSettings, sampling: Sampling, samples: LossySender) -> SampleTaker:
     """Return what reads answers for the shadow."""
     return SampleTaker(
         sampling=sampling,

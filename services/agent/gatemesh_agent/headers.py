@@ -28,6 +28,9 @@ UNFIT = "X-Gatemesh-Unfit"
 SHADOW = "X-Gatemesh-Shadow"
 """Request header of a client that wants its answer compared: `always`."""
 
+RESCUE = "X-Gatemesh-Rescue"
+"""Request header of a client that wants to be told where its answer changed hands: `tell`."""
+
 REQUEST_ID_FORM = re.compile(r"[\x21-\x7e]{1,200}")
 
 

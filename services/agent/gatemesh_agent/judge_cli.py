@@ -18,6 +18,7 @@ from gatemesh_agent.saved import SavedAnswer, SavedError, object_of, read_saved
 from gatemesh_agent.saved_judging import Gates, JudgedAnswer, judge_answer
 from gatemesh_agent.settings import read_pairs
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.invalid import misfits_of, place_words
 from gatemesh_common.messages import BaselineEntry
 
 CLEAN, FAILED, WRONG = 0, 1, 2
@@ -147,9 +148,9 @@ def yardstick_of(path: Path) -> Yardstick:
         entries = value.get("entries") if isinstance(value, dict) else value
         return Yardstick.of(ENTRIES.validate_python(entries))
     except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(map(str, ("entries", *fault["loc"])))
-        raise SavedError(f"{path}: field {place!r}: {fault['msg']}") from error
+        place, message = misfits_of(error)[0]
+        field = place_words(("entries", *place))
+        raise SavedError(f"{path}: field {field!r}: {message}") from error
     except ValueError as error:
         raise SavedError(f"{path}: not JSON ({error})") from error
 

@@ -1,21 +1,21 @@
 """Judges answers choice by choice while they come in; a proven failure is reported at once."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from gatemesh_agent.attribution import Accusation, ClientRequest
+from gatemesh_agent.attribution import Accusation
 from gatemesh_agent.baselines import Baselines
-from gatemesh_agent.collected import Collected, Report, note_judged
+from gatemesh_agent.collected import Collected, Report
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.drift import PoolDrift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
+from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
@@ -24,12 +24,13 @@ from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
 from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
 from gatemesh_agent.recent import MOST_EVENT_BYTES, Evidence, Running
-from gatemesh_agent.reporting import Life, Reporter
+from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.requests import Asked
+from gatemesh_agent.traffic import Exchange, TrafficReport
 from gatemesh_agent.transcript import Transcript
 from gatemesh_common.clock import Clock
 from gatemesh_common.gates import CUT_BY_LIMIT
-from gatemesh_common.messages import Attribution, CheckLevel, Outcome, Reason, Verdict
+from gatemesh_common.messages import CheckLevel, Outcome, Reason, Verdict
 
 MOST_CHOICES = 1024
 
@@ -51,6 +52,9 @@ class Chain(Protocol):
     def suspicion(self) -> float:
         """How far the text is on its way to a loop."""
 
+    def observe(self, follower: Follower) -> None:
+        """Show each step as it was measured."""
+
     @property
     def running(self) -> Running:
         """Figures of each gate as they stand."""
@@ -69,6 +73,16 @@ class Chain(Protocol):
         other_output: bool = False,
     ) -> Iterable[Judgement]:
         """Return one judgement of each gate, earlier failures among them."""
+
+
+class Listener(Protocol):
+    """Follows an answer as it is judged."""
+
+    def follower(self, choice: int) -> Follower:
+        """Return what is shown each step of a choice."""
+
+    def hear(self, part: Part, suspicion: float) -> None:
+        """Take in what an event says of a choice, once it is judged."""
 
 
 class ChoiceJudge:
@@ -106,6 +120,16 @@ class ChoiceJudge:
             self._take(self._chain.feed_text(reading.text))
         if reading.steps:
             self._take(self._chain.feed_steps(reading.steps))
+
+    @property
+    def suspicion(self) -> float:
+        """How far the text is on its way to a loop."""
+        return self._chain.suspicion
+
+    def resume(self, text: str) -> None:
+        """Go on behind a text that was judged before: what is wrong with it is another's."""
+        for judgement in self._chain.feed_text(text):
+            self._open.discard((judgement.gate, judgement.name))
 
     def finish(self, reason: str | None) -> None:
         """Conclude every gate; `None` says that the answer was cut short."""
@@ -182,6 +206,8 @@ class AnswerJudge:
         self.spent: Callable[[float], object] = forgotten
         """Told at the end how many seconds reading and judging took."""
         self._spent_s = 0.0
+        self.listener: Listener | None = None
+        """Follows the answer, where somebody does."""
 
     def __enter__(self) -> Self:
         return self
@@ -207,6 +233,14 @@ class AnswerJudge:
             self._take_part(part)
         self._spent_s += perf_counter() - begun_s
 
+    def resume(self, text: str) -> None:
+        """Go on with the first choice behind a text that another instance wrote."""
+        self._judge(0).resume(text)
+
+    def object(self, judgement: Judgement) -> None:
+        """Hold something against the first choice that no gate sees."""
+        self._report.conclude(0, judgement, {"tokens": self.first.steps})
+
     @property
     def failures(self) -> list[Judgement]:
         """What the gates hold against the answer so far."""
@@ -228,7 +262,7 @@ class AnswerJudge:
             return
         self.given_up = True
         if not self._choices:
-            self._choices[0] = self._new(0)
+            self._judge(0)
         for judge in self._choices.values():
             judge.give_up(why)
 
@@ -243,38 +277,29 @@ class AnswerJudge:
         self.ended()
 
     def _take_part(self, part: Part) -> None:
-        judge = self._choices.get(part.choice)
-        if judge is None:
-            if len(self._choices) >= MOST_CHOICES:
-                return
-            judge = self._choices[part.choice] = self._new(part.choice)
+        if part.choice not in self._choices and len(self._choices) >= MOST_CHOICES:
+            return
+        judge = self._judge(part.choice)
         judge.feed(part.reading)
         if part.finish_reason is not None:
             judge.finish(part.finish_reason)
+        if self.listener is not None:
+            self.listener.hear(part, judge.suspicion)
+
+    def _judge(self, index: int) -> ChoiceJudge:
+        judge = self._choices.get(index)
+        if judge is None:
+            judge = self._choices[index] = self._new(index)
+        return judge
 
     def _new(self, index: int) -> ChoiceJudge:
         chain, transcript = self._open_chain(), None if index else self.first
         if self._evidence is not None:
             transcript = transcript or Transcript()
             self._evidence.follow(index, transcript, lambda: chain.running)
+        if self.listener is not None:
+            chain.observe(self.listener.follower(index))
         return ChoiceJudge(index, chain, self._report, self._clock, transcript)
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One client's request at one life of one instance."""
-
-    request: ClientRequest
-    life: Life
-    streamed: bool
-    wished: int = 0
-    """Log probabilities per token that were added."""
-    retried: bool = False
-    """True when a bad answer is withheld and the request asked elsewhere."""
-    follows: bool = False
-    """True when an instance failed this very request before."""
-    probe_id: str = ""
-    """By which the engine's plugin reports on it; empty where it was not asked to."""
 
 
 class Watcher(Protocol):
@@ -282,68 +307,6 @@ class Watcher(Protocol):
 
     def watch(self, exchange: Exchange, report: Report) -> "tuple[Report, Callable[[], None]]":
         """Return where judgements go instead, and what is to be called at the answer's end."""
-
-
-class TrafficReport:
-    """Reports what is concluded about one client's answer."""
-
-    def __init__(
-        self,
-        reporter: Reporter,
-        accuse: Callable[[Accusation], None],
-        exchange: Exchange,
-        evidence: Evidence | None = None,
-    ) -> None:
-        self._evidence = evidence
-        self._reporter = reporter
-        self._accuse = accuse
-        self._exchange = exchange
-        self.failures: list[Judgement] = []
-        self.flagged: list[Judgement] = []
-        self.judged: set[CheckLevel] = set()
-
-    def conclude(self, choice: int, judgement: Judgement, details: Mapping[str, Any]) -> None:
-        """Count it, and have a failure reported."""
-        exchange = self._exchange
-        note_judged(self.judged, judgement)
-        self._reporter.count(judgement, exchange.life)
-        if judgement.outcome is not Outcome.FAILED:
-            return
-        told = {"stream": exchange.streamed, **details}
-        origin = exchange.request.origin
-        verdict = self._reporter.verdict(judgement, choice, origin, exchange.life, told)
-        if self._evidence is not None:
-            self._evidence.hold(verdict)
-        if judgement.gate is CheckLevel.PLUGIN:
-            # What was said is at fault, not who said it: nobody else is asked about it.
-            self.flagged.append(judgement)
-            attributed = {"attribution": Attribution.REQUEST}
-            self._reporter.publish(verdict.model_copy(update=attributed))
-            return
-        self.failures.append(judgement)
-        self._accuse(
-            Accusation(
-                verdict=verdict,
-                request=exchange.request,
-                life=exchange.life,
-                tokens=int(details.get("tokens", 0)),
-                retried=exchange.retried,
-                follows=exchange.follows,
-            )
-        )
-
-    def skip(self, level: CheckLevel, why: str) -> None:
-        """Count it."""
-        self._reporter.skip(level, why, self._exchange.life)
-
-    def count_tokens(self, count: int) -> None:
-        """Count them."""
-        self._reporter.window(self._exchange.life).tokens += count
-
-    def add_usual(self, usual: Usual) -> None:
-        """Sketch them, unless any gate failed the answer: they are to be part of what is normal."""
-        if not self.failures:
-            self._reporter.window(self._exchange.life).add_usual(usual)
 
 
 class Judging:

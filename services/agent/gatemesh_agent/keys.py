@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gatemesh_common.errors import GatemeshError
+from gatemesh_common.invalid import words_of
 
 PREFIX = "gm-"
 """How our keys begin, so that whoever finds one knows what it opens."""
@@ -106,19 +107,7 @@ def parse(text: str) -> KeysFile:
     except tomllib.TOMLDecodeError as error:
         raise KeysUnreadableError(f"no TOML: {error}") from None
     except ValidationError as error:
-        raise KeysUnreadableError(faults_in(error)) from None
-
-
-def faults_in(error: ValidationError) -> str:
-    """Name each faulty field and what it must be."""
-    faults = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{place(fault['loc'])}: {fault['msg']}" for fault in faults)
-
-
-def place(steps: tuple[int | str, ...]) -> str:
-    """Return where a field is: `keys[2].sha256`."""
-    words = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
-    return "".join(words).removeprefix(".")
+        raise KeysUnreadableError(words_of(error)) from None
 
 
 def limits_of(entry: Entry, defaults: Limits) -> Limits:

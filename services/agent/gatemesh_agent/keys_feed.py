@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 from gatemesh_agent.door import Door
@@ -20,20 +19,11 @@ Mark = tuple[int, int, int]
 class KeysFeed:
     """Brings a file's keys to the door."""
 
-    def __init__(
-        self,
-        path: Path,
-        defaults: Limits,
-        door: Door,
-        clock_s: Callable[[], float],
-        *,
-        workers: int = 1,
-    ) -> None:
+    def __init__(self, path: Path, defaults: Limits, door: Door, *, workers: int = 1) -> None:
         self._workers = workers
         self._path = path
         self._defaults = defaults
         self._door = door
-        self._clock_s = clock_s
         self._seen: Mark | None = None
         self._fault = ""
 
@@ -79,7 +69,7 @@ class KeysFeed:
         return keys_of(read_keys(text_in(self._path), self._defaults), self._workers)
 
     def _take(self, keys: dict[bytes, ApiKey]) -> None:
-        self._door.replace(keys, self._clock_s())
+        self._door.replace(keys)
         KEYS.set(len(keys))
         KEYS_INVALID.set(0)
         self._fault = ""

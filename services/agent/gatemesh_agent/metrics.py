@@ -105,6 +105,38 @@ SAMPLES_DROPPED = Counter(
 STALL_CHECKS = Counter(
     "gatemesh_agent_stall_checks_total", "Looks at quiet instances, by what they found.", ["found"]
 )
+RESCUES = Counter(
+    "gatemesh_agent_rescues_total",
+    "Streams that an instance did not end as they should, by why and by what became of them: "
+    "continued, failed_again, refused, passed.",
+    ["cause", "outcome"],
+)
+RESCUES_REFUSED = Counter(
+    "gatemesh_agent_rescues_refused_total",
+    "Streams that were not continued elsewhere, by why.",
+    ["why"],
+)
+CONTINUATIONS = Counter(
+    "gatemesh_agent_continuations_total",
+    "Parts of streams that another instance began to write: by ids, text, or as a restart.",
+    ["how"],
+)
+HOLDS = Counter(
+    "gatemesh_agent_holds_total",
+    "Times that events were held back in doubt, by how that ended: cleared, tokens, time, ended "
+    "(all of these went to the client), dropped.",
+    ["outcome"],
+)
+HELD_SECONDS = Histogram(
+    "gatemesh_agent_held_seconds",
+    "Time for which events were held back in doubt.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 10),
+)
+HELD_TOKENS = Counter("gatemesh_agent_held_tokens_total", "Tokens that were held back in doubt.")
+LEAKED_TOKENS = Counter(
+    "gatemesh_agent_leaked_tokens_total",
+    "Tokens proven bad that a client had got before, in streams that were rescued.",
+)
 TURNED_AWAY = Counter(
     "gatemesh_agent_turned_away_total",
     "Requests that were not let in: no_key, unknown_key, requests, tokens, path.",

@@ -18,6 +18,7 @@ from gatemesh_agent.errors import ClientGoneError
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.headers import (
     REQUEST_ID,
+    RESCUE,
     SHADOW,
     passing,
     usable_request_id,
@@ -47,7 +48,7 @@ log = logging.getLogger(__name__)
 TRACEPARENT = "traceparent"
 Ids = tuple[str, str | None]
 """Request id and trace context."""
-NEVER_FORWARDED = (hdrs.HOST, hdrs.EXPECT, SHADOW)
+NEVER_FORWARDED = (hdrs.HOST, hdrs.EXPECT, SHADOW, RESCUE)
 
 
 class Proxy:
@@ -181,8 +182,9 @@ class Proxy:
             return
         origin = self._origin(request, asked, ids)
         wants_shadow = request.headers.get(SHADOW, "").strip().lower() == "always"
+        tells_rescue = request.headers.get(RESCUE, "").strip().lower() == "tell"
         posed = ClientRequest(asked, origin, order)
-        await self._guard.serve(Case(posed, client, begun_s, wants_shadow))
+        await self._guard.serve(Case(posed, client, begun_s, wants_shadow, tells_rescue))
 
     def _origin(self, request: web.BaseRequest, asked: Asked, ids: Ids) -> Origin:
         body = asked.body or {}

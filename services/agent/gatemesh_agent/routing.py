@@ -99,6 +99,16 @@ class Router:
         ]
         return choose(able, self.in_flight, self.rng)
 
+    def relief(self, now: float, tried: Collection[str]) -> RoutedInstance | None:
+        """Return the instance that goes on with another one's answer: a healthy one, if there is.
+
+        None when none is left that was not tried.
+        """
+        able = [one for one in self.view.in_rotation() if one.instance_id not in tried]
+        ready = [one for one in able if self.shunned_until.get(one.instance_id, 0.0) <= now]
+        healthy = [one for one in ready if one.state is InstanceState.HEALTHY]
+        return choose(healthy or ready or able, self.in_flight, self.rng)
+
     def shun(self, instance_id: str, now: float) -> None:
         """Prefer others for a while."""
         self.shunned_until[instance_id] = now + self.shun_s

@@ -14,6 +14,7 @@ from gatemesh_agent.routing import PoolView, Router, view_of
 from gatemesh_agent.routing_store import save_table
 from gatemesh_common.clock import Clock
 from gatemesh_common.errors import GatemeshError
+from gatemesh_common.invalid import places_in
 from gatemesh_common.messages import RoutingApplied, RoutingTable, key_segment
 from gatemesh_common.publisher import Publisher, whole_connection
 
@@ -66,8 +67,7 @@ class RoutingFeed:
         try:
             table = RoutingTable.model_validate_json(body)
         except ValidationError as error:
-            faults = error.errors(include_input=False, include_url=False)
-            log.error("routing_table_refused", extra={"fields": [fault["loc"] for fault in faults]})  # noqa: TRY400
+            log.error("routing_table_refused", extra={"fields": places_in(error)})  # noqa: TRY400
             return
         if table.pool == self._pool:
             # One from the future could never be replaced by a lower version.

@@ -37,7 +37,7 @@ class Sampling:
         self._terms = terms
         self._rng = rng
         self._is_suspect = is_suspect
-        self._bucket = Bucket(terms.per_s)
+        self._bucket = Bucket(terms.per_s, max(terms.per_s, 1.0) if terms.per_s else 0.0)
         self._flagged: dict[str, float] = {}
         self.least_share: Callable[[str | None], float] = no_share
         """Share that the pool wants of a model version; the larger of it and the setting counts."""

@@ -44,6 +44,8 @@ LARGEST_ANSWER_BYTES = 8 * 2**20
 MOST_QUEUED = 1000
 HEAD_START_S = 0.3
 """Time that the client's own retry gets before somebody else is asked, too."""
+CONTINUED_START_S = 3.0
+"""The same for an answer that goes on elsewhere: it is a second opinion after a few tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,9 @@ class SecondOpinions:
         loop = asyncio.get_running_loop()
         wait_s = self._terms.wait_s if accusation.verdict.hard else self._terms.soft_wait_s
         pending.timers.append(loop.call_later(wait_s, self._expire, pending, "late"))
-        if accusation.retried:
-            pending.timers.append(loop.call_later(HEAD_START_S, self._try, pending))
+        if accusation.retried or accusation.continued:
+            start_s = CONTINUED_START_S if accusation.continued else HEAD_START_S
+            pending.timers.append(loop.call_later(start_s, self._try, pending))
         else:
             self._try(pending)
 
@@ -130,6 +133,11 @@ class SecondOpinions:
         self._docket.hear(key, Witness(life.instance_id, told, time.monotonic()))
         for pending in list(self._pending.get(key, ())):
             self._settle_known(pending, "heard")
+
+    def ask(self, key: str) -> None:
+        """Ask somebody now: the client's own answer is not continued after all."""
+        for pending in list(self._pending.get(key, ())):
+            self._try(pending)
 
     async def settle(self) -> None:
         """Return when no verdict is withheld any more."""
@@ -202,7 +210,8 @@ class SecondOpinions:
     def _give_up(self, pending: Pending, why: str) -> None:
         """Nobody is asked off the path; the client's own retry may still tell."""
         SECOND_TRIES.labels(outcome=why).inc()
-        if not pending.accusation.retried:
+        accusation = pending.accusation
+        if not (accusation.retried or accusation.continued):
             self._expire(pending, why)
 
     async def _run(self, pending: Pending, witness: RoutedInstance, order: Order) -> None:

@@ -224,9 +224,7 @@ def build_keys(settings: AgentSettings) -> tuple[Door | None, KeysFeed | None]:
         return None, None
     door = Door()
     defaults = Limits(settings.key_requests_per_min, settings.key_tokens_per_min)
-    feed = KeysFeed(
-        settings.keys_file, defaults, door, time.monotonic, workers=settings.worker_count
-    )
+    feed = KeysFeed(settings.keys_file, defaults, door, workers=settings.worker_count)
     feed.open()
     return door, feed
 

@@ -10,6 +10,7 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from gatemesh_agent.figures_feed import FiguresAddress, read_address
 from gatemesh_agent.keys import MOST_PER_MIN
+from gatemesh_agent.labels import labels_of
 from gatemesh_common.settings import ServiceSettings
 
 Pairs = Annotated[dict[str, str], NoDecode]
@@ -150,11 +151,33 @@ class AgentSettings(ServiceSettings):
     pooled_idle_s: float = Field(default=3.0, gt=0, le=60)
     """Time an unused connection to an instance is kept; below the engine's own (vLLM: 5 s)."""
 
-    guard: Literal["observe", "shield"] = "observe"
-    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client."""
+    guard: Literal["observe", "shield", "rescue"] = "observe"
+    """`observe` reports only; `shield` keeps a bad answer that is not streamed from its client;
+    `rescue` also has another instance go on with a stream that turns bad, or is broken off."""
 
     shield_on: Literal["any", "hard"] = "any"
-    """What `shield` withholds: `any` failed answer, or only those with `hard` proof."""
+    """What `shield` and `rescue` act on: `any` failure, or only those with `hard` proof."""
+
+    rescue_hold_tokens: int = Field(default=48, ge=1, le=4096)
+    """Most tokens of a stream that are held back while it is in doubt."""
+
+    rescue_hold_ms: float = Field(default=1500.0, gt=0, le=60_000)
+    """Longest time for which they are."""
+
+    rescue_continuations: int = Field(default=2, ge=0, le=10)
+    """Times that one answer may be continued by another instance; 0 cuts it with an error."""
+
+    rescue_per_minute: int = Field(default=600, ge=0, le=1_000_000)
+    """Answers continued in a minute, all together: beyond it the whole pool may be at fault."""
+
+    rescue_tenant_share: float = Field(default=0.5, gt=0, le=1)
+    """Share of these that one tenant may use."""
+
+    rescue_stall_s: Seconds = 10.0
+    """Longest time without a token after which a stream goes on elsewhere, once it had one."""
+
+    rescue_media: bool = False
+    """Whether answers to prompts with pictures or sound may go on elsewhere."""
 
     attribution_wait_s: float = Field(default=1.5, gt=0, le=60)
     """Longest time for which hard proof is withheld for a second opinion."""
@@ -236,7 +259,7 @@ class AgentSettings(ServiceSettings):
     """Time that running requests get after SIGTERM."""
 
     labels: Pairs = Field(default_factory=dict)
-    """What captures say of the engines' places: `host=h1` of all, `engine-0.gpu=H200` of one."""
+    """Captures say: `host=h1` of all instances, `engine-0.gpu=H200` of one; 32 each at most."""
 
     gates: Names = ()
     """Plugged-in gates to run, `name,name`, of those whose packages are installed; none without."""
@@ -261,6 +284,12 @@ class AgentSettings(ServiceSettings):
             if not address.startswith(("http://", "https://")):
                 raise ValueError(f"the address of {name} must begin with http:// or https://")
         return {name: address.rstrip("/") for name, address in instances.items()}
+
+    @field_validator("labels")
+    @classmethod
+    def _check_labels(cls, labels: dict[str, str]) -> dict[str, str]:
+        labels_of(labels)
+        return labels
 
     @field_validator("vocab_sizes")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Literal
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_common.messages import Reason
 
-Guarding = Literal["observe", "shield"]
+Guarding = Literal["observe", "shield", "rescue"]
 Severity = Literal["any", "hard"]
 
 
@@ -34,7 +34,7 @@ class Shield:
     @property
     def is_up(self) -> bool:
         """True when bad answers are withheld."""
-        return self.guarding == "shield"
+        return self.guarding != "observe"
 
     def withholds(self, failures: Sequence[Judgement]) -> bool:
         """Return True when an answer with these failures is not for its client."""

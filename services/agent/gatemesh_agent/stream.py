@@ -1,6 +1,7 @@
 """One guarded stream: every event is judged and forwarded at once, without what was added. Pure."""
 
 import re
+from collections.abc import Iterator
 from typing import Protocol
 
 from gatemesh_agent.requests import Route
@@ -45,14 +46,20 @@ class GuardedStream:
 
     def feed(self, data: bytes) -> bytes:
         """Return what the client gets for these bytes of the engine."""
+        return b"".join(self.pieces(data))
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Yield the same event by event, each as soon as it is judged."""
         if self._cut is not None:
-            return self._cut.feed(data)
+            yield self._cut.feed(data)
+            return
         if self._long is not None:
-            return self._feed_long(self._long, data)
-        forwarded = b"".join([self._event(event) for event in self._splitter.feed(data)])
+            yield self._feed_long(self._long, data)
+            return
+        for event in self._splitter.feed(data):
+            yield self._event(event)
         if len(self._splitter.rest) > self._limit_bytes:
-            forwarded += self._overflow()
-        return forwarded
+            yield self._overflow()
 
     def end(self) -> bytes:
         """Return what is left when the engine's stream has ended."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from gatemesh_agent.checking import fits_code, fits_copy, fits_json, fits_number, fits_pattern
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.invalid import words_of
 
 OWN_SUITE = Path(__file__).with_name("probe_suite")
 HEAD_FILE = "suite.toml"
@@ -280,7 +281,10 @@ def load_suite(path: Path | None) -> Suite:
         raise SettingsError(
             f"GATEMESH_AGENT_PROBE_SUITE: {source} cannot be read ({error.strerror})"
         ) from error
-    except (tomllib.TOMLDecodeError, ValidationError, ValueError) as error:
+    except ValidationError as error:
+        words = words_of(error)
+        raise SettingsError(f"GATEMESH_AGENT_PROBE_SUITE: {source} is wrong: {words}") from error
+    except ValueError as error:
         raise SettingsError(f"GATEMESH_AGENT_PROBE_SUITE: {source} is wrong: {error}") from error
 
 

@@ -95,10 +95,21 @@ class Reply:
             StreamBrokenError: the connection broke, or was silent for too long.
         """
         wait_s = min(self._patience.idle_s, self._ends_s - time.monotonic())
+        data = await self.within(max(wait_s, 0.0))
+        if data is None:
+            raise StreamBrokenError("was silent for too long")
+        return data
+
+    async def within(self, wait_s: float) -> bytes | None:
+        """Return further bytes, empty at the end; None when none came in this time.
+
+        Raises:
+            StreamBrokenError: the connection broke.
+        """
         try:
-            return await self._read(max(wait_s, 0.0))
-        except TimeoutError as error:
-            raise StreamBrokenError("was silent for too long") from error
+            return await self._read(wait_s)
+        except TimeoutError:
+            return None
         except (aiohttp.ClientError, OSError) as error:
             raise StreamBrokenError("broke off") from error
 

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from pydantic import ValidationError
 
+from gatemesh_common.invalid import misfits_of
 from gatemesh_common.messages import POOL_REQUESTS, ActionRequest, TrialRequest
 from gatemesh_common.words import RequestedAction
 from gatemesh_console.errors import BadInputError
@@ -77,8 +78,8 @@ def build_request(
 
 
 def _first_fault(error: ValidationError) -> BadInputError:
-    fault = error.errors(include_input=False, include_url=False)[0]
-    field, _, told = str(fault["msg"]).removeprefix("Value error, ").partition(": ")
-    if fault["loc"]:
-        return BadInputError(str(fault["loc"][0]), str(fault["msg"]))
+    place, message = misfits_of(error)[0]
+    if place:
+        return BadInputError(str(place[0]), message)
+    field, _, told = message.partition(": ")
     return BadInputError(field, told or "is not valid")

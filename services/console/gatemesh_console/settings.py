@@ -2,31 +2,16 @@
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from gatemesh_common.secured import secured_database
-from gatemesh_common.settings import ServiceSettings
+from gatemesh_common.settings import DatabaseSettings
 
 
-class ConsoleSettings(ServiceSettings):
+class ConsoleSettings(DatabaseSettings):
     """Where the pages are, who may see them, and what they read."""
 
     model_config = SettingsConfigDict(env_prefix="GATEMESH_CONSOLE_")
-
-    database_ca_file: Path | None = Field(
-        default=None, validation_alias="GATEMESH_DATABASE_CA_FILE"
-    )
-    """PEM file of the authorities that the database must be certified by."""
-
-    database_url: str = Field(
-        default="postgresql://127.0.0.1/gatemesh",
-        validate_default=True,
-        validation_alias="GATEMESH_DATABASE_URL",
-        pattern=r"^postgres(ql)?(\+psycopg)?://",
-        repr=False,
-    )
-    """Database address; the console only reads."""
 
     database_role: str = Field(default="gatemesh_reader", pattern=r"^([a-z_][a-z0-9_]{0,62})?$")
     """Role that the session takes; `gatemesh_evidence` shows texts, too; empty: the login's."""
@@ -63,11 +48,6 @@ class ConsoleSettings(ServiceSettings):
 
     most_streams: int = Field(default=100, ge=1, le=10_000)
     """Live timelines that are open at once."""
-
-    @field_validator("database_url")
-    @classmethod
-    def _secure_database(cls, url: str, info: ValidationInfo) -> str:
-        return secured_database(url, info.data.get("database_ca_file"))
 
     @property
     def is_https(self) -> bool:

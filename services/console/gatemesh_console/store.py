@@ -10,7 +10,9 @@ from sqlalchemy.exc import StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gatemesh_common.database import as_ours, open_database, sqlstate
+from gatemesh_common.database import Fault, as_ours, open_database, sqlstate
+from gatemesh_common.errors import DatabaseUnavailableError
+from gatemesh_console.absence import Absence
 from gatemesh_console.paging import Key, Page, Row, cut
 
 POOL_SIZE = 4
@@ -98,32 +100,16 @@ POLICIES = """
     SELECT version, first_used_at FROM policy_versions_v1
     ORDER BY first_used_at DESC, version LIMIT :limit"""
 POLICY = "SELECT * FROM policy_versions_v1 WHERE version = :version"
-# Verdicts by the moment they came: their own moment has no index.
 TIMELINE = """
-    SELECT * FROM (
-        (SELECT at, instance_id, incident_id, kind, what, coalesce(detail, '') AS detail
-        FROM timeline_v1
-        WHERE kind <> 'verdict' AND at > CAST(:since AS timestamptz)
-            AND at <= coalesce(CAST(:until AS timestamptz), 'infinity')
-            AND (CAST(:after_0 AS text) IS NULL OR at < CAST(:after_0 AS timestamptz)
-                OR (at = CAST(:after_0 AS timestamptz)
-                AND (instance_id, kind, what, coalesce(detail, '')) > (CAST(:after_1 AS text),
-                    CAST(:after_2 AS text), CAST(:after_3 AS text), CAST(:after_4 AS text))))
-        ORDER BY at DESC, instance_id, kind, what, coalesce(detail, '') LIMIT :limit)
-        UNION ALL
-        (SELECT * FROM (
-            SELECT received_at AS at, instance_id, NULL, 'verdict' AS kind, check_level || ' '
-                || outcome || CASE WHEN hard THEN ' (hard)' ELSE '' END AS what, reason AS detail
-            FROM verdicts_v1
-            WHERE (outcome = 'failed' OR check_level = 'L5')
-                AND received_at > CAST(:since AS timestamptz)
-                AND received_at <= coalesce(CAST(:until AS timestamptz), 'infinity')) AS verdicts
-        WHERE CAST(:after_0 AS text) IS NULL OR at < CAST(:after_0 AS timestamptz)
-            OR (at = CAST(:after_0 AS timestamptz)
-            AND (instance_id, kind, what, detail) > (CAST(:after_1 AS text),
+    SELECT arrived_at AS at, instance_id, incident_id, kind, what, coalesce(detail, '') AS detail
+    FROM arrivals_v1
+    WHERE arrived_at > CAST(:since AS timestamptz)
+        AND arrived_at <= least(coalesce(CAST(:until AS timestamptz), 'infinity'),
+            coalesce(CAST(:after_0 AS timestamptz), 'infinity'))
+        AND (CAST(:after_0 AS text) IS NULL OR arrived_at < CAST(:after_0 AS timestamptz)
+            OR (instance_id, kind, what, coalesce(detail, '')) > (CAST(:after_1 AS text),
                 CAST(:after_2 AS text), CAST(:after_3 AS text), CAST(:after_4 AS text)))
-        ORDER BY at DESC, instance_id, kind, what, detail LIMIT :limit)
-    ) AS events ORDER BY at DESC, instance_id, kind, what, detail LIMIT :limit"""
+    ORDER BY arrived_at DESC, instance_id, kind, what, coalesce(detail, '') LIMIT :limit"""
 
 
 def open_store(url: str, role: str, deadline_s: float) -> "Store":
@@ -133,7 +119,7 @@ def open_store(url: str, role: str, deadline_s: float) -> "Store":
     engine = open_database(
         url, pool_size=POOL_SIZE, deadline_s=deadline_s, options=f"{options}{taken}"
     )
-    return Store(engine)
+    return Store(engine, Absence(deadline_s))
 
 
 class Store:
@@ -144,8 +130,9 @@ class Store:
         DataRefusedError: a value that was asked for is none of its column.
     """
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, absence: Absence) -> None:
         self._engine = engine
+        self._absence = absence
 
     async def close(self) -> None:
         """Leave the database."""
@@ -262,22 +249,44 @@ class Store:
 
     async def _rows(self, query: str, **values: Any) -> list[Row]:
         try:
-            return await self._read(query, values)
+            return await self._asked(query, values)
         except (StatementError, PoolTimeoutError, psycopg.Error) as error:
             raise as_ours(error) from error
 
     async def _rows_if_any(self, query: str, **values: Any) -> list[Row]:
         try:
-            return await self._read(query, values)
+            return await self._asked(query, values)
         except (StatementError, PoolTimeoutError, psycopg.Error) as error:
             if sqlstate(error) in MISSING:
                 return []
             raise as_ours(error) from error
 
+    async def _asked(self, query: str, values: Mapping[str, Any]) -> list[Row]:
+        self._absence.check()
+        try:
+            rows = await self._read(query, values)
+        except (StatementError, PoolTimeoutError, psycopg.Error) as error:
+            ours = as_ours(error)
+            if isinstance(ours, DatabaseUnavailableError) and is_silent(error):
+                self._absence.begin(ours)
+            elif sqlstate(error):
+                self._absence.end()
+            raise
+        self._absence.end()
+        return rows
+
     async def _read(self, query: str, values: Mapping[str, Any]) -> list[Row]:
         async with self._engine.connect() as connection:
             found = await connection.execute(text(query), dict(values))
             return [dict(row) for row in found.mappings()]
+
+
+def is_silent(error: Fault) -> bool:
+    """True when the database itself does not answer; one slow question says nothing of others."""
+    if isinstance(error, PoolTimeoutError):
+        return False
+    state = sqlstate(error)
+    return not state or state.startswith(("08", "57P"))
 
 
 def _span(incident: Row) -> dict[str, Any]:

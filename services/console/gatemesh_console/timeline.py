@@ -61,11 +61,14 @@ async def stream(request: Request, last_seen: int | None) -> AsyncGenerator[str]
     STREAMS.inc()
     try:
         yield f"retry: {RETRY_MS}\n\n"
-        while not watcher.is_lost and desk.sessions.peek(secret) is not None:
+        while not watcher.is_over and desk.sessions.peek(secret) is not None:
             event = await watcher.next(PATIENCE_S)
             if event is None:
                 yield ": alive\n\n"
                 continue
+            # The page has the newest on top, and adds each part above the one before.
+            if event.is_after_gap:
+                yield f"event: row\n{as_data(fragment(request, 'gap.html'))}\n"
             html = fragment(request, "event.html", event=event.row)
             yield f"id: {event.number}\nevent: row\n{as_data(html)}\n"
         # Whoever is no longer signed in must not come again and again.

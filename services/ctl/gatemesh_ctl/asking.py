@@ -7,6 +7,7 @@ from aiormq.exceptions import ChannelAccessRefused
 from pydantic import ValidationError
 
 from gatemesh_common.errors import BrokerRefusedError, BrokerUnavailableError, GatemeshError
+from gatemesh_common.invalid import words_of
 from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_common.publisher import Publisher
 from gatemesh_ctl.actions import ACTIONS, BACKLOG_CHOICES, EITHER_ACTIONS, POOL_ACTIONS
@@ -116,8 +117,7 @@ def build_request(
             }
         )
     except ValidationError as error:
-        faults = error.errors(include_input=False, include_url=False)
-        text = "; ".join(f"{'.'.join(map(str, it['loc']))}: {it['msg']}" for it in faults)
+        text = words_of(error)
         raise CtlError(f"the request is not valid: {text}", "correct the option it names") from None
 
 

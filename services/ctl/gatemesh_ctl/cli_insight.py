@@ -78,7 +78,7 @@ def watch(
 
 def print_looks(looks: "Iterable[Look]", *, json_form: bool) -> None:
     """Print each event on a line; an outage is told once, and its end."""
-    from gatemesh_ctl.watching import event_line  # noqa: PLC0415
+    from gatemesh_ctl.watching import CUT, event_line  # noqa: PLC0415
 
     away = False
     for look in looks:
@@ -86,6 +86,8 @@ def print_looks(looks: "Iterable[Look]", *, json_form: bool) -> None:
             sys.stderr.write(f"{look.fault.wrong}; trying again\n")
         if look.fault is None and away:
             sys.stderr.write("the database answers again\n")
+        if look.is_cut:
+            sys.stderr.write(f"{CUT}\n")
         away = look.fault is not None
         for row in look.events:
             as_one = json.dumps(row, default=plain, ensure_ascii=False)

@@ -2,25 +2,27 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
 
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed
 from aiormq.exceptions import ChannelAccessRefused
 
+from gatemesh_common.declaring import declare_exchange
 from gatemesh_common.exchanges import CONTROL, DEAD
 from gatemesh_common.topology import (
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
-    EXCHANGES,
-    SHARDING,
-    UNSHARDED,
+    EXCHANGE_KINDS,
     WORK_QUEUES,
     queue_arguments,
 )
 from gatemesh_ctl.errors import CtlError
 from gatemesh_ctl.findings import Finding, fault, fault_of, unknown, warning, well
 from gatemesh_ctl.queues import QueueState, bounded, broker_connection, queue_state
+
+Operation = Callable[[], Awaitable[object]]
 
 OLDEST_TESTED = (3, 10)
 MANY_WAIT = 10_000
@@ -43,7 +45,7 @@ async def look_at_broker(amqp_url: str) -> list[Finding]:
             states = [await queue_state(channel, name) for name in known_queues()]
     except CtlError as error:
         return [fault_of("broker", error)]
-    known = [state for state in states if state is not None]
+    known = [state for state in states if isinstance(state, QueueState)]
     return [*found, *judge_readers(known), *judge_lengths(known)]
 
 
@@ -73,49 +75,82 @@ def judge_version(version: str) -> Finding:
     return well("broker", f"RabbitMQ {version} answers", version=version)
 
 
+class Standing(Enum):
+    """How a part of the topology was found."""
+
+    SAME = auto()
+    MISSING = auto()
+    OTHER = auto()
+    """Declared otherwise than by this release."""
+    CLOSED = auto()
+    """It is there; this user may not declare it, so that it was not compared."""
+    HIDDEN = auto()
+    """The broker does not show it to this user."""
+
+
 async def look_at_topology(channel: AbstractChannel) -> list[Finding]:
     """Return which exchanges and queues are missing, or are not as this release declares them."""
-    missing = [
-        name
-        for name in (*EXCHANGES, SHARDING, UNSHARDED)
-        if await refused(channel, exchange_asked(channel, name)) is not None
-    ]
-    other, closed = [], []
-    for name, arguments in known_queues().items():
-        if await queue_state(channel, name) is None:
-            missing.append(name)
-            continue
-        # Declaring what is there with the same arguments changes nothing.
-        error = await refused(channel, queue_declared(channel, name, arguments))
-        if isinstance(error, ChannelPreconditionFailed):
-            other.append(name)
-        elif error is not None:
-            closed.append(name)
-    return judge_topology(missing, other, closed)
-
-
-def judge_topology(missing: list[str], other: list[str], closed: list[str]) -> list[Finding]:
-    """Word what was found of exchanges and queues."""
-    found = []
-    if missing:
-        what = f"missing: {', '.join(missing)}"
-        found.append(fault("topology", what, START_ONCE, missing=missing))
-    if other:
-        found.append(
-            fault(
-                "topology",
-                f"declared with other arguments than this release's: {', '.join(other)}",
-                "let its reader empty it, delete it, and " + START_ONCE,
-                other=other,
-            )
+    found = {
+        name: await standing(
+            channel, exchange_asked(channel, name), exchange_declared(channel, name)
         )
-    if closed:
-        what = "this user may not declare, so that arguments of queues were not compared"
-        found.append(unknown("topology", what, "call with a user who may configure"))
-    if not found:
-        count = len(EXCHANGES) + 2 + len(known_queues())
-        found.append(well("topology", f"all {count} exchanges and queues are as declared"))
-    return found
+        for name in EXCHANGE_KINDS
+    }
+    for name, arguments in known_queues().items():
+        found[name] = await standing(
+            channel, queue_asked(channel, name), queue_declared(channel, name, arguments)
+        )
+    return judge_topology(found)
+
+
+async def standing(channel: AbstractChannel, asked: Operation, declared: Operation) -> Standing:
+    """Return how something is found: by asking for it, and by declaring it as it should be."""
+    error = await refused(channel, asked)
+    if error is not None:
+        hidden = isinstance(error, ChannelAccessRefused)
+        return Standing.HIDDEN if hidden else Standing.MISSING
+    # Declaring what is there with the same arguments changes nothing.
+    error = await refused(channel, declared)
+    if error is None:
+        return Standing.SAME
+    other = isinstance(error, ChannelPreconditionFailed)
+    return Standing.OTHER if other else Standing.CLOSED
+
+
+def judge_topology(standings: Mapping[str, Standing]) -> list[Finding]:
+    """Word what was found of exchanges and queues."""
+    found = [
+        word(", ".join(names), names)
+        for each, word in WORDED.items()
+        if (names := [name for name, one in standings.items() if one is each])
+    ]
+    all_well = f"all {len(standings)} exchanges and queues are as declared"
+    return found or [well("topology", all_well)]
+
+
+WORDED: Mapping[Standing, Callable[[str, list[str]], Finding]] = {
+    Standing.MISSING: lambda told, names: fault(
+        "topology", f"missing: {told}", START_ONCE, missing=names
+    ),
+    Standing.OTHER: lambda told, names: fault(
+        "topology",
+        f"declared otherwise than by this release: {told}",
+        "let readers empty the queues among them, stop the services, delete them, and "
+        + START_ONCE,
+        other=names,
+    ),
+    Standing.CLOSED: lambda _, names: unknown(
+        "topology",
+        f"this user may not declare, so that {len(names)} exchanges and queues were not compared",
+        "call with a user who may configure",
+    ),
+    Standing.HIDDEN: lambda told, names: unknown(
+        "topology",
+        f"the broker does not show this user: {told}",
+        "call with a user who has rights to them",
+        hidden=names,
+    ),
+}
 
 
 async def look_at_rights(channel: AbstractChannel) -> Finding:
@@ -134,19 +169,27 @@ async def look_at_rights(channel: AbstractChannel) -> Finding:
     return well("permissions", f"this user may write to {CONTROL}")
 
 
-def exchange_asked(channel: AbstractChannel, name: str) -> Callable[[], Awaitable[object]]:
+def exchange_asked(channel: AbstractChannel, name: str) -> Operation:
     """Return what asks for an exchange."""
     return lambda: channel.get_exchange(name, ensure=True)
 
 
-def queue_declared(
-    channel: AbstractChannel, name: str, arguments: dict[str, object]
-) -> Callable[[], Awaitable[object]]:
+def exchange_declared(channel: AbstractChannel, name: str) -> Operation:
+    """Return what declares an exchange as it should be."""
+    return lambda: declare_exchange(channel, name)
+
+
+def queue_asked(channel: AbstractChannel, name: str) -> Operation:
+    """Return what asks for a queue."""
+    return lambda: channel.get_queue(name, ensure=True)
+
+
+def queue_declared(channel: AbstractChannel, name: str, arguments: dict[str, object]) -> Operation:
     """Return what declares a queue as it should be."""
     return lambda: channel.declare_queue(name, durable=True, arguments=dict(arguments))  # type: ignore[arg-type]
 
 
-def unbound_from_nothing(channel: AbstractChannel) -> Callable[[], Awaitable[object]]:
+def unbound_from_nothing(channel: AbstractChannel) -> Operation:
     """Return what takes a binding away that is not there."""
 
     async def unbind() -> object:
@@ -156,9 +199,7 @@ def unbound_from_nothing(channel: AbstractChannel) -> Callable[[], Awaitable[obj
     return unbind
 
 
-async def refused(
-    channel: AbstractChannel, operation: Callable[[], Awaitable[object]]
-) -> Exception | None:
+async def refused(channel: AbstractChannel, operation: Operation) -> Exception | None:
     """Return with what the broker refused an operation, with the channel open anew; else None."""
     try:
         await bounded(operation())

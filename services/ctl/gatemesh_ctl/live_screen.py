@@ -10,7 +10,7 @@ from rich.text import Text
 from gatemesh_ctl.application import POOL_COLUMNS, TRAFFIC_COLUMNS, UNWELL_COLUMNS
 from gatemesh_ctl.output import printable, table_of
 from gatemesh_ctl.store import Row
-from gatemesh_ctl.watching import Look, event_line
+from gatemesh_ctl.watching import CUT, Look, event_line
 
 MOST_LINES = 200
 MOST_UNWELL = 15
@@ -43,6 +43,8 @@ class Screen:
         shown += [Text(printable(line), style="bold yellow") for line in self._last.needs]
         if self._last.fault is not None:
             shown.append(Text(f"{self._last.fault.wrong}; trying again", style="bold red"))
+        if self._last.is_cut:
+            shown.append(Text(CUT, style="bold red"))
         room = max(3, height - FRAME_LINES - min(len(unwell), MOST_UNWELL))
         shown += [event_text(row) for row in list(self._events)[-room:]]
         return Group(*shown, Text("Ctrl-C ends it", style="dim"))

@@ -5,11 +5,13 @@ import json
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import AMQPError, ChannelNotFoundEntity
+from aiormq.exceptions import ChannelAccessRefused
 
 from gatemesh_common.exchanges import DEAD
 from gatemesh_common.topology import DEAD_LETTERS, WORK_QUEUES
@@ -17,6 +19,8 @@ from gatemesh_ctl.addresses import BROKER_VARIABLE, shown
 from gatemesh_ctl.errors import CtlError, UnreachableError
 
 DEADLINE_S = 10.0
+TEXTED = ("Capture",)
+"""Types of messages with words of prompts and answers."""
 RENEW_AT = 5
 """Deliveries after which a letter is sent anew: brokers drop one that was delivered too often."""
 
@@ -30,6 +34,14 @@ class QueueState:
     name: str
     messages: int
     consumers: int
+
+
+class Unseen(Enum):
+    """Why there is no state of a queue."""
+
+    ABSENT = auto()
+    HIDDEN = auto()
+    """RabbitMQ from 4.2.6 on shows a user only what he has a right to."""
 
 
 @asynccontextmanager
@@ -58,24 +70,21 @@ async def broker_channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
 
 
 async def queue_states(amqp_url: str) -> list[QueueState]:
-    """Return the state of every work queue and of the dead letters; absent ones are left out."""
+    """Return the state of every work queue and of the dead letters; unseen ones are left out."""
     async with broker_channel(amqp_url) as channel:
         names = [queue.name for queue in WORK_QUEUES] + [DEAD_LETTERS]
-        states = []
-        for name in names:
-            state = await queue_state(channel, name)
-            states += [state] if state else []
-    return states
+        found = [await queue_state(channel, name) for name in names]
+    return [state for state in found if isinstance(state, QueueState)]
 
 
-async def queue_state(channel: AbstractChannel, name: str) -> QueueState | None:
-    """Return one queue's state; None when there is no such queue."""
+async def queue_state(channel: AbstractChannel, name: str) -> QueueState | Unseen:
+    """Return one queue's state, or why there is none."""
     try:
         declared = (await bounded(channel.declare_queue(name, passive=True))).declaration_result
-    except ChannelNotFoundEntity:
+    except (ChannelNotFoundEntity, ChannelAccessRefused) as error:
         # Asking for an absent queue closes the channel.
         await channel.reopen()
-        return None
+        return Unseen.ABSENT if isinstance(error, ChannelNotFoundEntity) else Unseen.HIDDEN
     messages, consumers = declared.message_count or 0, declared.consumer_count or 0
     return QueueState(name, messages, consumers)
 
@@ -89,6 +98,10 @@ async def peek_letters(amqp_url: str, limit: int) -> list[dict[str, Any]]:
             raise CtlError(
                 f"the broker has no queue {DEAD_LETTERS}",
                 "start a service once, it declares the queues",
+            ) from None
+        except ChannelAccessRefused:
+            raise CtlError(
+                f"this user may not read {DEAD_LETTERS}", "call as one who may: docs/security.md"
             ) from None
         held: list[AbstractIncomingMessage] = []
         while len(held) < limit:
@@ -134,7 +147,7 @@ def deliveries(letter: AbstractIncomingMessage) -> int:
 
 def describe(letter: AbstractIncomingMessage) -> dict[str, Any]:
     """Return what there is to know of a letter."""
-    headers = letter.headers
+    headers, body = letter.headers, readable(letter.body)
     return {
         "message_id": letter.message_id,
         "type": letter.type,
@@ -143,8 +156,13 @@ def describe(letter: AbstractIncomingMessage) -> dict[str, Any]:
         "routing_key": headers.get("x-gatemesh-key") or letter.routing_key,
         "sent_by": letter.app_id,
         "timestamp": letter.timestamp,
-        "body": readable(letter.body),
+        "body": without_texts(body) if letter.type in TEXTED else body,
     }
+
+
+def without_texts(body: object) -> object:
+    """Return a capture without what it tells of prompt and answer: that has readers of its own."""
+    return {**body, "texts": None} if isinstance(body, dict) and body.get("texts") else body
 
 
 def readable(body: bytes) -> object:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any, Protocol
 
 from gatemesh_ctl.errors import UnreachableError
@@ -15,19 +16,14 @@ SPAN = timedelta(seconds=120)
 """What is stored so late is still told."""
 FIRST_TOLD = 10
 """Events of before that the first look tells."""
-MOST_EVENTS = 1000
+MOST_EVENTS = 20_000
+"""Of one look; of more, the newest, and it says so."""
 
-# Verdicts by the moment that is indexed: a look must not read all history.
+CUT = f"more than {MOST_EVENTS} events at once; older ones are in timeline_v1"
+
 EVENTS = """
-    SELECT * FROM (
-        SELECT at, instance_id, incarnation, incident_id, kind, what, detail
-        FROM timeline_v1 WHERE kind <> 'verdict' AND at > now() - %(span)s
-        UNION ALL
-        SELECT "timestamp", instance_id, incarnation, NULL, 'verdict',
-            check_level || ' ' || outcome || CASE WHEN hard THEN ' (hard)' ELSE '' END, reason
-        FROM verdicts_v1 WHERE received_at > now() - %(span)s
-            AND (outcome = 'failed' OR check_level = 'L5')) AS events
-    ORDER BY at DESC LIMIT %(most)s"""
+    SELECT at, instance_id, incarnation, incident_id, kind, what, detail FROM arrivals_v1
+    WHERE arrived_at > now() - %(span)s ORDER BY arrived_at DESC LIMIT %(most)s"""
 
 
 class Views(Protocol):
@@ -57,6 +53,8 @@ class Look:
     needs: Sequence[str] = ()
     fault: UnreachableError | None = None
     """Why there was nothing to see; it is tried again."""
+    is_cut: bool = False
+    """Whether older events were left out."""
 
 
 @dataclass
@@ -90,26 +88,28 @@ class Watcher:
 
     def look(self) -> Look:
         """Look once."""
-        events = self._news()
+        events, is_cut = self._news()
         if not self.whole:
-            return Look(events)
+            return Look(events, is_cut=is_cut)
         health = self.views.instances()
         parts = {
             "pools": pool_rows(health, self.views.pools()),
             "unwell": unwell(health),
             "traffic": self.views.traffic(),
         }
-        return Look(events, parts, needs(parts))
+        return Look(events, parts, needs(parts), is_cut=is_cut)
 
-    def _news(self) -> list[Row]:
+    def _news(self) -> tuple[list[Row], bool]:
         now, first = self.now(), self._looked_at is None
         away = timedelta(seconds=0 if self._looked_at is None else now - self._looked_at)
         rows = self.views.read(EVENTS, {"span": SPAN + away, "most": MOST_EVENTS})
         self._looked_at = now
-        fresh = [row for row in reversed(rows) if key_of(row) not in self._known]
+        fresh = [row for row in rows if key_of(row) not in self._known]
+        # Where the oldest that was read is new, others before it may be, too.
+        is_cut = not first and len(rows) == MOST_EVENTS and fresh[-1:] == rows[-1:]
         self._known = {key_of(row): now for row in rows}
-        wanted = [row for row in fresh if self.wanted(row)]
-        return wanted[-FIRST_TOLD:] if first else wanted
+        wanted = sorted(filter(self.wanted, fresh), key=itemgetter("at"))
+        return wanted[-FIRST_TOLD:] if first else wanted, is_cut
 
 
 def key_of(row: Row) -> tuple[Any, ...]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from gatemesh_engine_sim.continuing import onward, rest_of, splits_of
+from gatemesh_engine_sim.essays import wanted_words
 from gatemesh_engine_sim.fault_plan import FaultSpec
 from gatemesh_engine_sim.faults import Delivery, Fault, Scene
 from gatemesh_engine_sim.generation import Emission, emissions
@@ -38,8 +40,7 @@ def plan_answer(
     after_tokens = spec.after_tokens if spec else 0
     choices = []
     for index in range(asked.choices):
-        rng = random.Random(_digest(asked, index))  # noqa: S311
-        steps = clean_steps(asked, library, rng)
+        steps, rng = healthy_steps(asked, library, index)
         if fault:
             scene = Scene(steps, library, rng, asked.greedy, after_tokens)
             steps = fault.spoil(scene, asked.max_tokens)
@@ -47,10 +48,34 @@ def plan_answer(
     return Plan(tuple(choices), fault.delivery if fault else Delivery.NORMAL, after_tokens)
 
 
-def clean_steps(asked: Asked, library: Library, rng: random.Random) -> Steps:
-    """What a healthy engine says."""
-    text = _structured(asked) or known_answer(asked.question)
-    return library.written(text) if text else library.clean(asked.question, rng)
+def healthy_steps(asked: Asked, library: Library, index: int) -> tuple[Steps, random.Random]:
+    """What a healthy engine says, of an answer under way exactly the rest; and its chance."""
+    prompt = asked.prompt
+    for question, begun in splits_of(prompt.plain, library):
+        steps, rng = clean_steps(asked, question, library, index)
+        rest = rest_of(steps, begun, library)
+        if rest is not None:
+            return rest, rng
+    steps, rng = clean_steps(asked, prompt.question, library, index)
+    rest = rest_of(steps, prompt.begun, library)
+    return onward(steps, prompt.begun, library) if rest is None else rest, rng
+
+
+def clean_steps(
+    asked: Asked, question: str, library: Library, index: int
+) -> tuple[Steps, random.Random]:
+    """What a healthy engine says to a question, and the chance that is left."""
+    rng = chance_of(asked, question, index)
+    if wanted_words(question):
+        return library.essay(question, len(asked.prompt_ids) + asked.max_tokens), rng
+    text = _structured(asked) or known_answer(question)
+    return library.written(text) if text else library.clean(question, rng), rng
+
+
+def chance_of(asked: Asked, question: str, index: int) -> random.Random:
+    """Chance that is the same wherever a question is asked."""
+    key = f"{question}\0{asked.seed}\0{index}".encode("utf-8", "surrogatepass")
+    return random.Random(hashlib.blake2b(key, digest_size=16).digest())  # noqa: S311
 
 
 def _structured(asked: Asked) -> str | None:
@@ -59,8 +84,3 @@ def _structured(asked: Asked) -> str | None:
         schema = asked.response_format.get("json_schema", {}).get("schema", {})
         return orjson.dumps(example_of(schema)).decode()
     return '{"answer": "yes", "confidence": 0.9}' if kind == "json_object" else None
-
-
-def _digest(asked: Asked, index: int) -> bytes:
-    key = f"{asked.question}\0{asked.seed}\0{index}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(key, digest_size=16).digest()

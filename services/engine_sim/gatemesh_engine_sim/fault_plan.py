@@ -67,6 +67,8 @@ class FaultPlan:
         self._control: FaultSpec | None = None
         self._control_left: int | None = None
         self._seen = 0
+        self.struck = 0
+        """Requests that the control fault has struck since it was set."""
 
     @property
     def control(self) -> FaultSpec | None:
@@ -77,6 +79,8 @@ class FaultPlan:
         """Replace or take back the control fault."""
         self._control = spec
         self._control_left = spec.requests if spec else None
+        if spec is not None:
+            self.struck = 0
 
     def choose(
         self, own: FaultSpec | None, age_s: float, *, salted: bool = False
@@ -96,11 +100,16 @@ class FaultPlan:
     def _strike(self, spec: FaultSpec) -> FaultSpec | None:
         if self._rng.random() >= spec.probability:
             return None
-        if spec is self._control and self._control_left is not None:
+        if spec is self._control:
+            self._count_strike()
+        return spec
+
+    def _count_strike(self) -> None:
+        self.struck += 1
+        if self._control_left is not None:
             self._control_left -= 1
             if not self._control_left:
                 self.set_control(None)
-        return spec
 
 
 def spec_of_header(value: str) -> FaultSpec:

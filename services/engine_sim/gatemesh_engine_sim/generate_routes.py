@@ -23,6 +23,7 @@ from gatemesh_engine_sim.pacing import Pace
 from gatemesh_engine_sim.plugin_lines import tell
 from gatemesh_engine_sim.scoring import Scored
 from gatemesh_engine_sim.service import Service, json_response
+from gatemesh_engine_sim.settings import SimSettings
 from gatemesh_engine_sim.wire import DONE, Reply, Wire, stream_events
 from gatemesh_engine_sim.wires import wire_for
 
@@ -114,13 +115,10 @@ class Generator:
             raise bad_request(f"sim_fault: no fault is called {spec.fault!r}", "sim_fault")
         plan = plan_answer(asked, spec, service.faults, service.library)
         tell(body, plan, settings, service.wall_clock())
-        speed = settings.tokens_per_s
-        if plan.delivery is Delivery.SLOW:
-            speed = settings.slow_tokens_per_s
         request_id = request.headers.get("X-Request-Id") or service.new_id()
         scores = prompt_scores(asked, spec, service)
         reply = Reply(request_id, int(service.wall_clock()), asked, scores)
-        pace = Pace(settings.time_to_first_token_s, speed)
+        pace = pace_of(plan, settings)
         return Job(request, asked, plan, wire_for(reply), pace, service.clock())
 
     async def _whole(self, job: Job) -> web.Response:
@@ -157,6 +155,9 @@ class Generator:
         held: list[bytes] = []
         for count, (place, event) in enumerate(stream_events(job.wire, plan.choices)):
             if place == plan.after_tokens:
+                if held and plan.delivery is not Delivery.NORMAL:
+                    await stream.write(b"".join(held))
+                    held.clear()
                 await self._strike(job)
             held.append(event)
             if len(held) >= per_write:
@@ -183,6 +184,17 @@ class Generator:
             whole_s=self._service.clock() - job.arrived_s,
         )
         self._service.metrics.count(finished)
+
+
+def pace_of(plan: Plan, settings: SimSettings) -> Pace:
+    """How fast an answer comes, and from where on it is a slow one."""
+    slow_from = plan.after_tokens if plan.delivery is Delivery.SLOW else None
+    return Pace(
+        settings.time_to_first_token_s,
+        settings.tokens_per_s,
+        slow_from,
+        settings.slow_tokens_per_s,
+    )
 
 
 def prompt_scores(asked: Asked, spec: FaultSpec | None, service: Service) -> Scored | None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from gatemesh_engine_sim.errors import bad_request, malformed, unknown_model
 from gatemesh_engine_sim.fault_plan import FaultSpec, spec_of_header, spec_of_xargs
+from gatemesh_engine_sim.prompts import Body, Prompt, chat_prompt, completion_prompt
 from gatemesh_engine_sim.settings import SimSettings
 from gatemesh_engine_sim.steps import IdOf
 from gatemesh_engine_sim.translations import of_message, of_response, unchanged
@@ -18,8 +19,6 @@ from gatemesh_engine_sim.vocabulary import VOCABULARY_SIZE, Vocabulary
 MAX_LOGPROBS = 20
 MAX_CHOICES = 16_384
 """As many as vLLM takes."""
-
-Body = dict[str, Any]
 
 
 class Route(StrEnum):
@@ -37,9 +36,7 @@ class Asked:
 
     route: Route
     model: str
-    question: str
-    """What picks the answer: the last message, or the prompt."""
-    prompt_ids: tuple[int, ...]
+    prompt: Prompt
     max_tokens: int
     temperature: float
     choices: int
@@ -56,6 +53,16 @@ class Asked:
     seed: int
     response_format: Mapping[str, Any]
     fault: FaultSpec | None
+
+    @property
+    def question(self) -> str:
+        """What picks the answer."""
+        return self.prompt.question
+
+    @property
+    def prompt_ids(self) -> tuple[int, ...]:
+        """The prompt's token ids."""
+        return self.prompt.ids
 
     @property
     def greedy(self) -> bool:
@@ -94,7 +101,7 @@ def understand(
     model = body.get("model") or settings.model
     if model != settings.model:
         raise unknown_model(str(model), settings.model)
-    question, prompt_ids = PROMPTS[route](body, words)
+    prompt = PROMPTS[route](body, words)
     temperature = _number(body, "temperature", 1.0)
     choices = int(_number(body, "n", 1))
     if choices < 1:
@@ -110,9 +117,8 @@ def understand(
     return Asked(
         route=route,
         model=settings.model,
-        question=question,
-        prompt_ids=tuple(prompt_ids),
-        max_tokens=_max_tokens(body, len(prompt_ids), settings),
+        prompt=prompt,
+        max_tokens=_max_tokens(body, len(prompt.ids), settings),
         temperature=temperature,
         choices=choices,
         stream=bool(body.get("stream")),
@@ -143,50 +149,6 @@ def check_bias(body: Body) -> None:
             f"Vocabulary size: {VOCABULARY_SIZE}",
             "logit_bias",
         )
-
-
-def text_of_content(content: object) -> str:
-    """The text of a message, given as a string or as parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
-
-
-def conversation(messages: object) -> list[tuple[str, str]]:
-    """Role and text of each message.
-
-    Raises:
-        ApiError: it is no list of messages.
-    """
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
-        raise malformed("list_type", "Input should be a valid list", "messages", value=messages)
-    return [(str(one.get("role", "")), text_of_content(one.get("content"))) for one in messages]
-
-
-def _chat_prompt(body: Body, words: Vocabulary) -> tuple[str, list[int]]:
-    if "messages" not in body:
-        raise malformed("missing", "Field required", "messages", value=body)
-    messages = conversation(body["messages"])
-    if not messages:
-        raise bad_request(
-            "Cannot apply chat template to an empty conversation. Provide at least one message."
-        )
-    return messages[-1][1], words.chat_ids(messages)
-
-
-def _completion_prompt(body: Body, words: Vocabulary) -> tuple[str, list[int]]:
-    prompt = body.get("prompt")
-    if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
-        prompt = prompt[0]
-    if isinstance(prompt, str) and prompt:
-        return prompt, words.encode(prompt)
-    if isinstance(prompt, list) and prompt and all(isinstance(one, int) for one in prompt):
-        return words.decode(prompt), prompt
-    raise bad_request(
-        "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)",
-        "prompt",
-    )
 
 
 def _max_tokens(body: Body, prompt_tokens: int, settings: SimSettings) -> int:
@@ -285,7 +247,7 @@ def _own_fault(body: Body, headers: Mapping[str, str]) -> FaultSpec | None:
         raise bad_request(f"sim_fault: {error}", "sim_fault") from error
 
 
-PROMPTS = dict.fromkeys(Route, _chat_prompt) | {Route.COMPLETIONS: _completion_prompt}
+PROMPTS = dict.fromkeys(Route, chat_prompt) | {Route.COMPLETIONS: completion_prompt}
 LOGPROBS = dict.fromkeys(Route, _chat_logprobs) | {Route.COMPLETIONS: _completion_logprobs}
 TRANSLATED = dict.fromkeys(Route, unchanged) | {
     Route.RESPONSES: of_response,

@@ -5,12 +5,14 @@ import itertools
 import random
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib import resources
 from typing import Any
 
 import orjson
 
 from gatemesh_engine_sim.canned import Palette, Profile, paint
+from gatemesh_engine_sim.essays import OPENINGS, essay, paragraphs, wanted_words
 from gatemesh_engine_sim.steps import NAN, Candidate, Step, Steps, text_of
 from gatemesh_engine_sim.vocabulary import Vocabulary, split
 
@@ -19,6 +21,8 @@ RECORDED_SHARE = 0.1
 
 SPELLED_TENTHS = 3
 """Of the ideographs, those that take several tokens."""
+
+OPENING_CHARS = 8
 
 PAINTED_LIMIT = 2_048
 """Painted texts kept; the oldest goes first."""
@@ -55,6 +59,25 @@ class Library:
     def end(self) -> Step:
         """The end of a turn."""
         return self._end
+
+    @cached_property
+    def first_ids(self) -> frozenset[int]:
+        """The tokens that answers to plain prompts begin with, short answers apart."""
+        return frozenset(steps[0].token_id for steps in self._openings())
+
+    @cached_property
+    def first_texts(self) -> tuple[str, ...]:
+        """The first letters of those answers."""
+        return tuple({text_of(steps)[:OPENING_CHARS] for steps in self._openings()})
+
+    def essay(self, question: str, most_tokens: int) -> Steps:
+        """A long answer, as many words as the question asks for; no more of it than is needed."""
+        steps: list[Step] = []
+        for part in essay(question, wanted_words(question)):
+            steps += self.written(part)[:-1]
+            if len(steps) > most_tokens:
+                return tuple(steps)
+        return (*steps, self._end)
 
     def written(self, text: str) -> Steps:
         """A finished answer with exactly this text."""
@@ -97,6 +120,13 @@ class Library:
         parts = [sentences[0], *(blank + sentences[place] for place in kept)]
         # Each sentence is painted once, with and without its blank, and shared by all paragraphs.
         return (*itertools.chain(*(self.written(part)[:-1] for part in parts)), self._end)
+
+    def _openings(self) -> Iterator[Steps]:
+        yield from self._recorded.values()
+        for topic in itertools.chain(*self._topics.values()):
+            yield self.written(topic[0])
+        for number in range(0, len(paragraphs()), len(paragraphs()) // OPENINGS):
+            yield self.written(paragraphs()[number])
 
     def _all_damaged(self) -> list[Steps]:
         modes = itertools.chain(*(kinds.values() for kinds in self._damaged.values()))

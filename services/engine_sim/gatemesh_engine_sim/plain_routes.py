@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from gatemesh_engine_sim.errors import ApiError, bad_request, malformed, unknown_model
 from gatemesh_engine_sim.fault_plan import FaultSpec
-from gatemesh_engine_sim.intake import Body, conversation, parse_body
+from gatemesh_engine_sim.intake import parse_body
+from gatemesh_engine_sim.prompts import Body, chat_ids
 from gatemesh_engine_sim.service import Service, json_response
 
 EMBEDDING_SIZE = 64
@@ -93,13 +94,11 @@ class PlainRoutes:
         )
 
     async def tokenize(self, request: web.Request) -> web.Response:
-        """Token ids of `prompt` or of `messages`."""
+        """Token ids of `prompt` or of `messages`, whose end is ordered as in a chat."""
         body = parse_body(await request.read())
         words = self._service.library.vocabulary
-        if "messages" in body:
-            ids = words.chat_ids(conversation(body["messages"]))
-        else:
-            ids = words.encode(_string(body, "prompt"))
+        chat = "messages" in body
+        ids = chat_ids(body, words) if chat else words.encode(_string(body, "prompt"))
         answer = {
             "count": len(ids),
             "max_model_len": self._service.settings.max_model_len,
@@ -160,7 +159,7 @@ class PlainRoutes:
         return self._fault_response()
 
     async def get_fault(self, _request: web.Request) -> web.Response:
-        """`GET /sim/fault`: what strikes by control, or null."""
+        """`GET /sim/fault`: what strikes by control, or null; and how many requests it struck."""
         return self._fault_response()
 
     async def clear_fault(self, _request: web.Request) -> web.Response:
@@ -174,8 +173,9 @@ class PlainRoutes:
         return json_response(orjson.dumps(table))
 
     def _fault_response(self) -> web.Response:
-        spec = self._service.plan.control
-        return json_response(orjson.dumps({"fault": spec.model_dump() if spec else None}))
+        plan = self._service.plan
+        spec = plan.control.model_dump() if plan.control else None
+        return json_response(orjson.dumps({"fault": spec, "struck": plan.struck}))
 
 
 def embedding(text: str, size: int = EMBEDDING_SIZE) -> list[float]:

@@ -4,6 +4,8 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from gatemesh_engine_sim.continuing import END, question_before, start_of_answer
+from gatemesh_engine_sim.essays import wanted_words
 from gatemesh_engine_sim.known import known_answer
 from gatemesh_engine_sim.library import Library
 from gatemesh_engine_sim.steps import Steps
@@ -16,8 +18,7 @@ BROKEN_NATS = -10.802672386169434
 """Of every token, by an engine whose weights are broken: -ln(49,152)."""
 SHORTEST_MATCH = 3
 """Tokens in a row that make a clean passage; fewer are chance."""
-TURN, END, SPACE_ID = 1, 2, 0
-ASSISTANT = "assistant\n"
+SPACE_ID = 0
 
 Scored = list[dict[str, dict[str, object]] | None]
 
@@ -53,21 +54,16 @@ class Scorer:
 
     def _written(self, ids: Sequence[int]) -> tuple[int, Steps]:
         """Where the answer to a known question begins, and what it has to be."""
-        opening = [TURN, *self._words.encode(ASSISTANT)]
-        width = len(opening)
-        starts = [at for at in range(len(ids)) if list(ids[at : at + width]) == opening]
-        if not starts:
+        start = start_of_answer(ids, self._words)
+        if start is None:
             return (0, ())
-        start = starts[-1] + width
-        answer = known_answer(self._question(ids[: starts[-1]]))
+        question = question_before(ids, self._words)
+        if wanted_words(question):
+            return (start, self._library.essay(question, len(ids)))
+        answer = known_answer(question)
         text = answer or self._words.decode(ids[start:])
         is_written = answer is not None or text.startswith("{")
         return (start, self._library.written(text) if is_written else ())
-
-    def _question(self, ids: Sequence[int]) -> str:
-        last = len(ids) - list(reversed(ids)).index(TURN) if TURN in ids else 0
-        turn = itertools.takewhile(lambda one: one != END, ids[last:])
-        return self._words.decode(turn).partition("\n")[2]
 
     def _single(self, token_id: int) -> float:
         return self._library.end.logprob if token_id == END else STRANGE_NATS

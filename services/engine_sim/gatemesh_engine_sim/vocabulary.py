@@ -95,12 +95,14 @@ class Vocabulary:
                 raw += _bytes_of(self._tokens.get(token_id, "\ufffd"))
         return raw.decode("utf-8", "replace")
 
-    def chat_ids(self, messages: Iterable[tuple[str, str]]) -> list[int]:
-        """The prompt of a conversation (role, text) with the model's turn opened."""
+    def chat_ids(
+        self, messages: Iterable[tuple[str, str]], opened: str = "assistant\n"
+    ) -> list[int]:
+        """The prompt of a conversation (role, text), and a turn that is opened but not ended."""
         ids: list[int] = []
         for role, text in messages:
             ids += [1, *self.encode(f"{role}\n{text}"), 2, *self.encode("\n")]
-        return [*ids, 1, *self.encode("assistant\n")]
+        return [*ids, 1, *self.encode(opened)] if opened else ids
 
     def after(self, piece: str) -> str:
         """The token with the next id: what a vocabulary shifted by one emits instead."""

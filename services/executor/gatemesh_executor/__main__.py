@@ -12,7 +12,9 @@ from gatemesh_common.broker import COMMANDS
 from gatemesh_common.clock import utc_now
 from gatemesh_common.consuming import consumer_broker, retry_passing_faults, watch_consumers
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.hearing import hearing_router
 from gatemesh_common.log import configure_logging
+from gatemesh_common.messages import RoutingApplied, RoutingTable
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.running import (
     EXIT_PART_LOST,
@@ -38,7 +40,7 @@ from gatemesh_executor.platforms import Platform, listed_fleet, opened_platform
 from gatemesh_executor.receiving import Receiver
 from gatemesh_executor.repairing import HttpRepair
 from gatemesh_executor.settings import ExecutorSettings
-from gatemesh_executor.subscribers import applied_router, command_router, routing_router
+from gatemesh_executor.subscribers import command_router
 from gatemesh_executor.trust import load_trust
 from gatemesh_executor.weights.checksums import Checksums
 
@@ -172,9 +174,13 @@ async def subscribe(
         process_id = uuid4().hex[:8]
         broker = consumer_broker(settings.amqp_url, APP_ID, publisher, settings.prefetch)
         broker.include_router(command_router(receiver.receive))
-        broker.include_router(applied_router(rotation.agents.hear, process_id))
+        broker.include_router(
+            hearing_router(RoutingApplied, rotation.agents.hear, f"executor.applied.{process_id}")
+        )
         if rotation.keepers:
-            broker.include_router(routing_router(rotation.hear, process_id))
+            broker.include_router(
+                hearing_router(RoutingTable, rotation.hear, f"executor.routing.{process_id}")
+            )
         await broker.start()
         return broker
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.invalid import words_of
 from gatemesh_executor.balancers.config import (
     BalancerSettings,
     Listing,
@@ -239,7 +240,7 @@ def parse_fleet(text: str, file_name: str, base: Path = Path()) -> Fleet:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file_name}: not valid TOML: {error}") from error
     except ValidationError as error:
-        raise SettingsError(f"{file_name}: {describe_faults(error)}") from None
+        raise SettingsError(f"{file_name}: {words_of(error)}") from None
     for field in ("instance_id", "program"):
         refuse_repeats(file_name, field, [str(getattr(instance, field)) for instance in complete])
     places = [place for instance in complete for place in server_places(instance)]
@@ -254,20 +255,6 @@ def server_places(instance: Instance) -> list[str]:
     """Return each server that is the instance, with its balancer."""
     listings = instance.balancers or ()
     return [f"{one.server} of {one.backend or 'all'} at {one.name}" for one in listings]
-
-
-def describe_faults(error: ValidationError) -> str:
-    """Name each faulty field as it is written in the file."""
-    return "; ".join(
-        f"{field_path(fault['loc'])}: {fault['msg']}".removeprefix(": ")
-        for fault in error.errors(include_url=False)
-    )
-
-
-def field_path(location: tuple[int | str, ...]) -> str:
-    """Return `instances[1].base_url` for its parts."""
-    words = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return "".join(words).lstrip(".")
 
 
 def refuse_repeats(file_name: str, field: str, values: list[str]) -> None:

@@ -4,18 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from faststream import AckPolicy
-from faststream.rabbit import RabbitMessage, RabbitRouter
+from faststream.rabbit import RabbitRouter
 from faststream.rabbit.annotations import RabbitMessage as Received
 
-from gatemesh_common.broker import COMMANDS, broadcast_queue, topic, work_queue
-from gatemesh_common.messages import CONTROL, EVENTS, RoutingApplied, RoutingTable
+from gatemesh_common.broker import COMMANDS, topic, work_queue
+from gatemesh_common.hearing import keep_bytes
+from gatemesh_common.messages import CONTROL
 
 Receive = Callable[[bytes, Mapping[str, Any]], Awaitable[None]]
-
-
-async def keep_bytes(message: RabbitMessage) -> bytes:
-    """Decode nothing: a signature is of the bytes that arrived."""
-    return bytes(message.body)
 
 
 def command_router(receive: Receive) -> RabbitRouter:
@@ -31,29 +27,5 @@ def command_router(receive: Receive) -> RabbitRouter:
     )
     async def on_command(body: bytes, message: Received) -> None:
         await receive(body, message.headers)
-
-    return router
-
-
-def applied_router(hear: Callable[[RoutingApplied], None], process_id: str) -> RabbitRouter:
-    """Hear which table each agent routes by; repeated by them, so nothing is kept."""
-    router = RabbitRouter()
-    queue = broadcast_queue(f"executor.applied.{process_id}", "applied.v1.#")
-
-    @router.subscriber(queue, topic(EVENTS), ack_policy=AckPolicy.ACK_FIRST, no_reply=True)
-    async def on_applied(applied: RoutingApplied) -> None:
-        hear(applied)
-
-    return router
-
-
-def routing_router(hear: Callable[[RoutingTable], None], process_id: str) -> RabbitRouter:
-    """Hear the routing tables, which load balancers follow; repeated, so nothing is kept."""
-    router = RabbitRouter()
-    queue = broadcast_queue(f"executor.routing.{process_id}", "routing.v1.#")
-
-    @router.subscriber(queue, topic(EVENTS), ack_policy=AckPolicy.ACK_FIRST, no_reply=True)
-    async def on_table(table: RoutingTable) -> None:
-        hear(table)
 
     return router

@@ -10,11 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.invalid import Misfit, Place
 from gatemesh_common.messages import CheckLevel, Identifier, Reason
 from gatemesh_health_manager.own_conditions import AnyOwnCondition
 from gatemesh_health_manager.playbooks import SHIPPED, Plan, PlaybookName, PlaybookRule
 from gatemesh_health_manager.policy_capture import CapturePolicy
-from gatemesh_health_manager.policy_places import Fault, Place, explained, faults_of
+from gatemesh_health_manager.policy_places import explained, faults_of
 from gatemesh_health_manager.policy_section import LONGEST_STREAK, Seconds, Section
 from gatemesh_health_manager.roles import Role, role_faults
 
@@ -378,7 +379,10 @@ def parse_policy(text: str, name: str = "policy.toml") -> Policy:
         policy = Policy.model_validate(_inherited(data))
     except ValidationError as error:
         raise PolicyError(explained(name, text, faults_of(error))) from None
-    faults: list[Fault] = [*unknown_playbooks(policy), *role_faults(policy.roles, policy.operators)]
+    faults: list[Misfit] = [
+        *unknown_playbooks(policy),
+        *role_faults(policy.roles, policy.operators),
+    ]
     if faults:
         raise PolicyError(explained(name, text, faults))
     return policy
@@ -398,7 +402,7 @@ def _inherited(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def unknown_playbooks(policy: Policy) -> list[Fault]:
+def unknown_playbooks(policy: Policy) -> list[Misfit]:
     """Return where a condition names a playbook that there is not."""
     pools: list[tuple[Place, PoolPolicy]] = [(("defaults",), policy.defaults)]
     pools += [(("pools", name), rules) for name, rules in policy.pools.items()]

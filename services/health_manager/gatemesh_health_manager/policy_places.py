@@ -6,21 +6,16 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
+from gatemesh_common.invalid import Misfit, Place, misfits_of
 from gatemesh_health_manager.own_conditions import KINDS
 
-Place = tuple[int | str, ...]
-"""Where a key stands: the words of its table, and its own."""
-Fault = tuple[Place, str]
-"""With what is wrong there."""
 
-
-def faults_of(error: ValidationError) -> list[Fault]:
+def faults_of(error: ValidationError) -> list[Misfit]:
     """Return each faulty key, and what it must be."""
-    faults = error.errors(include_url=False, include_context=False)
-    return [(_place_of(fault["loc"]), fault["msg"]) for fault in faults]
+    return [(_place_of(place), message) for place, message in misfits_of(error)]
 
 
-def explained(name: str, text: str, faults: Sequence[Fault]) -> str:
+def explained(name: str, text: str, faults: Sequence[Misfit]) -> str:
     """Name each faulty key and the line where it stands; not again for pools that inherit it."""
     own = [fault for fault in faults if not _is_inherited(fault, faults)]
     return "\n".join(
@@ -29,12 +24,12 @@ def explained(name: str, text: str, faults: Sequence[Fault]) -> str:
     )
 
 
-def _is_inherited(fault: Fault, faults: Sequence[Fault]) -> bool:
+def _is_inherited(fault: Misfit, faults: Sequence[Misfit]) -> bool:
     place, message = fault
     return place[:1] == ("pools",) and (("defaults", *place[2:]), message) in faults
 
 
-def _as_written(fault: Fault) -> Fault:
+def _as_written(fault: Misfit) -> Misfit:
     """Return a fault of a playbook at the place where the file has it."""
     place, message = fault
     return (place[1:] if place[:2] == ("defaults", "playbooks") else place), message

@@ -2,30 +2,17 @@
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from gatemesh_common.secured import secured_database
-from gatemesh_common.settings import ServiceSettings
+from gatemesh_common.settings import DatabaseSettings
 from gatemesh_common.topology import MOST_SHARDS
 
 
-class HealthManagerSettings(ServiceSettings):
+class HealthManagerSettings(DatabaseSettings):
     """Settings of the health manager; its rules are in the policy file."""
 
     model_config = SettingsConfigDict(env_prefix="GATEMESH_HEALTH_MANAGER_")
-
-    database_ca_file: Path | None = Field(
-        default=None, validation_alias="GATEMESH_DATABASE_CA_FILE"
-    )
-    """PEM file of the authorities that the database must be certified by."""
-
-    database_url: str = Field(
-        validation_alias="GATEMESH_DATABASE_URL",
-        pattern=r"^postgres(ql)?(\+psycopg)?://",
-        repr=False,
-    )
-    """Database address, `postgresql://user:password@host:port/database`."""
 
     policy_file: Path | None = None
     """The rules, `policy.toml`; without it the defaults hold."""
@@ -74,8 +61,3 @@ class HealthManagerSettings(ServiceSettings):
 
     database_deadline_s: float = Field(default=10.0, gt=0, le=120)
     """Longest wait for one answer of the database, in seconds."""
-
-    @field_validator("database_url")
-    @classmethod
-    def _secure_database(cls, url: str, info: ValidationInfo) -> str:
-        return secured_database(url, info.data.get("database_ca_file"))

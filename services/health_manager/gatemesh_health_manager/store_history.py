@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from gatemesh_common.database import as_ours, with_driver
+from gatemesh_common.invalid import place_words, places_in
 from gatemesh_common.messages import Verdict
 from gatemesh_health_manager.history import (
     Given,
@@ -134,7 +135,7 @@ class HistoryStore:
             try:
                 found[fields["version"]] = Policy.model_validate(fields["body"])
             except ValidationError as error:
-                keys = ", ".join(".".join(map(str, one["loc"])) for one in error.errors())
+                keys = ", ".join(map(place_words, places_in(error)))
                 raise HistoryError(
                     f"the rules of version {fields['version']} are none of this release ({keys}); "
                     "replay a time that did not use them"

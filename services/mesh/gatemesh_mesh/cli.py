@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -265,6 +266,9 @@ def demo(
         typer.Option(help=f"What to break, once per option: {', '.join(FAULTS)}. Default: nan."),
     ] = None,
     drills: Annotated[int, typer.Option(min=1, max=50, help="How often to go through them.")] = 1,
+    rescue: Annotated[
+        bool, typer.Option(help="Have streams that go bad continued by the other instance.")
+    ] = True,
 ) -> None:
     """Break an engine on purpose and show how it is found, isolated, repaired and readmitted."""
     # Imported late: the other commands need nothing of it.
@@ -276,6 +280,7 @@ def demo(
             f"--fault: {', '.join(unknown)} is unknown", f"use one of {', '.join(FAULTS)}"
         )
     stack = StackOptions.from_environment(os.environ, engine_count=2)
+    stack = replace(stack, guard="rescue" if rescue else "observe")
     options = DemoOptions(sim=sim, faults=faults, stack=stack)
     with stop_requests():
         raise typer.Exit(run_demo(options, this_folder()))

@@ -44,6 +44,8 @@ class StackOptions:
     """None: the repository's."""
     notifier: Mapping[str, str] | None = None
     """What to tell the notifier; None where nobody is to be told."""
+    guard: str | None = None
+    """What the agent does about bad answers; None: what its own setting says."""
 
     @classmethod
     def from_environment(

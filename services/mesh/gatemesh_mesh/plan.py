@@ -76,6 +76,8 @@ class StackPlan:
     policy_file: Path | None
     notifier: Mapping[str, str] | None = None
     """The notifier's own settings; None where nobody is to be told."""
+    guard: str | None = None
+    """What the agent does about bad answers; None: what its own setting says."""
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -196,6 +198,8 @@ def service_environment(plan: StackPlan) -> dict[str, dict[str, str]]:
         "GATEMESH_AGENT_SPOOL_DIR": str(plan.folder.spool / "agent-0"),
         "GATEMESH_AGENT_FINGERPRINT_KEY": plan.fingerprint_key,
     }
+    if plan.guard is not None:
+        agent["GATEMESH_AGENT_GUARD"] = plan.guard
     if (out := figures_target(plan.engines)) is not None:
         agent["GATEMESH_AGENT_PLUGIN_SOCKET"] = out
     own = {

@@ -118,6 +118,7 @@ class Stack:
             console_token=self.folder.secrets()["console"],
             policy_file=policy if policy.exists() else None,
             notifier=self._options.notifier,
+            guard=self._options.guard,
         )
 
     def _prepare_meeting_places(self, plan: StackPlan) -> None:

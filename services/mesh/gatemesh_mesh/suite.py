@@ -42,6 +42,8 @@ STEPS_VARIABLE = "GATEMESH_STATE_MACHINE_STEPS"
 STATE_MACHINE_STEPS = 100_000
 STATE_MACHINE = "tests/unit/health_manager/test_state_machine.py"
 FAULTS_FOLDER = "tests/faults"
+CLEAN_TRAFFIC = ("tests/acceptance/test_clean.py", "tests/acceptance/test_real_engine.py")
+"""What asks for more under `--faults` than CI has time for."""
 
 VERSION = re.compile(r"\d+(\.\d+){0,2}")
 
@@ -130,8 +132,8 @@ def pytest_command(repository: Path, arguments: Sequence[str], *, fast: bool) ->
 
 
 def faults_command(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line of the fault suite, the state machine of the decisions included."""
-    return (*PYTEST, "--timeout=1800", FAULTS_FOLDER, STATE_MACHINE, *arguments)
+    """Return the command line of the fault suite, with the other tests that have a long form."""
+    return (*PYTEST, "--timeout=1800", FAULTS_FOLDER, STATE_MACHINE, *CLEAN_TRAFFIC, *arguments)
 
 
 def faults_facts(page: Path | None) -> dict[str, str]:

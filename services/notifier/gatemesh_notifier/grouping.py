@@ -6,6 +6,7 @@ Nothing here reads a clock: `now_s` is any clock that only goes forward, in seco
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gatemesh_common.rates import Bucket
 from gatemesh_notifier.facts import WEIGHT, Fact, Level
 
 MOST_REMEMBERED = 10_000
@@ -56,37 +57,12 @@ class Notification:
         return tuple(one for line in self.lines for one in line.message_ids)
 
 
-class Bucket:
-    """So many messages at once, then so many a minute."""
-
-    def __init__(self, per_min: float, burst: int) -> None:
-        self._per_s = per_min / 60
-        self._burst = float(burst)
-        self._filled = float(burst)
-        self._at_s: float | None = None
-
-    def free_at(self, now_s: float) -> float:
-        """Return when the next message may go."""
-        self._fill(now_s)
-        return now_s + max(0.0, 1 - self._filled) / self._per_s
-
-    def take(self, now_s: float) -> None:
-        """Count one message."""
-        self._fill(now_s)
-        self._filled -= 1
-
-    def _fill(self, now_s: float) -> None:
-        passed_s = 0.0 if self._at_s is None else max(0.0, now_s - self._at_s)
-        self._filled = min(self._burst, self._filled + passed_s * self._per_s)
-        self._at_s = now_s
-
-
 class Mailbox:
     """Gathers facts, and gives them out as one notification per pool when its time has come."""
 
     def __init__(self, pace: Pace, told: Mapping[str, str]) -> None:
         self._pace = pace
-        self._bucket = Bucket(pace.per_min, pace.burst)
+        self._bucket = Bucket.per_min(pace.per_min, pace.burst)
         self._waiting: dict[str, dict[str, Line]] = {}
         self._due_s: dict[str, float] = {}
         self._told = dict(told)
@@ -139,7 +115,7 @@ class Mailbox:
         """Return when there is something to give out; None while nothing waits."""
         if not self._due_s:
             return None
-        return max(min(self._due_s.values()), self._bucket.free_at(now_s))
+        return max(min(self._due_s.values()), now_s + self._bucket.wait_s(now_s))
 
     def take(self, now_s: float) -> Notification | None:
         """Give out what is due; facts that come while the rate forbids it are gathered on."""
@@ -149,7 +125,7 @@ class Mailbox:
         pool = min(self._due_s, key=self._due_s.__getitem__)
         del self._due_s[pool]
         lines = self._waiting.pop(pool).values()
-        self._bucket.take(now_s)
+        self._bucket.use()
         for line in lines:
             self._remember(line.fact)
         return Notification(pool, tuple(sorted(lines, key=place_of)))

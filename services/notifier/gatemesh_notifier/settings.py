@@ -46,8 +46,8 @@ class NotifierSettings(ServiceSettings):
     quiet_gather_s: float = Field(default=60.0, ge=0, le=600)
     """The same for what is over, and for alerts that were told before."""
 
-    per_min: float = Field(default=6.0, gt=0, le=600)
-    """Messages to one target in a minute; what is more waits and is gathered on."""
+    per_min: float = Field(default=6.0, ge=0.5, le=600)
+    """Messages to one target in a minute; what is more waits, its events not yet acknowledged."""
 
     burst: int = Field(default=3, ge=1, le=100)
     """Messages to one target at once."""

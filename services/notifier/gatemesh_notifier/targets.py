@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.invalid import words_of
 from gatemesh_notifier.facts import Fact, Level
 
 Language = Literal["en", "zh"]
@@ -88,6 +89,4 @@ def from_file(path: Path) -> Sequence[Target]:
     try:
         return TargetFile.model_validate(read).targets
     except ValidationError as error:
-        faults = error.errors(include_input=False, include_url=False, include_context=False)
-        lines = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
-        raise SettingsError(f"{path}: " + "; ".join(lines)) from None
+        raise SettingsError(f"{path}: {words_of(error)}") from None

@@ -14,8 +14,9 @@ from gatemesh_common.broker import SAMPLES
 from gatemesh_common.clock import utc_now
 from gatemesh_common.consuming import consumer_broker, watch_consumers
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.hearing import hearing_router
 from gatemesh_common.log import configure_logging
-from gatemesh_common.messages import Message, RoutingTable
+from gatemesh_common.messages import CaptureTerms, Message, RoutingTable
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.running import (
     EXIT_PART_LOST,
@@ -43,7 +44,7 @@ from gatemesh_shadow.reference_rounds import ReferenceRounds
 from gatemesh_shadow.replica import ReplicaClient
 from gatemesh_shadow.scoring import ReplicaScore
 from gatemesh_shadow.settings import ShadowSettings
-from gatemesh_shadow.subscribers import routing_router, sample_router, terms_router
+from gatemesh_shadow.subscribers import sample_router
 
 log = logging.getLogger(__name__)
 
@@ -187,9 +188,13 @@ async def consume(
             settings.amqp_url, APP_ID, publisher, settings.prefetch, STOP_GRACE_S
         )
         process_id = uuid4().hex[:8]
-        broker.include_router(routing_router(hear, process_id))
+        broker.include_router(hearing_router(RoutingTable, hear, f"shadow.routing.{process_id}"))
         if judge.captures is not None:
-            broker.include_router(terms_router(judge.captures.hear, process_id))
+            broker.include_router(
+                hearing_router(
+                    CaptureTerms, judge.captures.hear, f"shadow.capture_terms.{process_id}"
+                )
+            )
         broker.include_router(sample_router(judge.judge))
         await broker.start()
         return broker

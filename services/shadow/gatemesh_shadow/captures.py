@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
+from gatemesh_common.capture_fields import fields_of
 from gatemesh_common.capture_limits import CaptureLimits
 from gatemesh_common.captures import Capture, CaptureTerms, CaptureTexts
 from gatemesh_common.errors import GatemeshError
@@ -81,24 +82,10 @@ def pair_capture(  # noqa: PLR0917 (a thread takes them by place)
     """
     texts, redactions = pair_texts(sample, second, terms)
     return Capture(
-        timestamp=verdict.timestamp,
-        traceparent=verdict.traceparent,
-        instance_id=verdict.instance_id,
+        **fields_of(verdict),
         pool=sample.pool,
         agent_id=shadow_id,
         source="shadow",
-        incarnation=verdict.incarnation,
-        model_version=verdict.model_version,
-        request_id=verdict.request_id,
-        choice=verdict.choice,
-        verdict_id=verdict.message_id,
-        check_level=verdict.check_level,
-        reason=verdict.reason,
-        hard=verdict.hard,
-        score=verdict.score,
-        threshold=verdict.threshold,
-        gate_version=verdict.gate_version,
-        decoding=verdict.decoding,
         finish_reason=sample.finish_reason,
         chars_seen=len(sample.text),
         text_policy=terms.text,

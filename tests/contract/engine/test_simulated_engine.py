@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from aiohttp import test_utils
+from tests.contract.engine.continuing import ContinuingContract
 from tests.contract.engine.contract import EngineContract, Target
 
 from gatemesh_engine_sim.application import build_application
@@ -12,7 +13,7 @@ from gatemesh_engine_sim.lifecycle import build_service
 from gatemesh_engine_sim.settings import SimSettings
 
 
-class TestSimulatedEngine(EngineContract):
+class TestSimulatedEngine(EngineContract, ContinuingContract):
     """The stand-in, in this process."""
 
     @pytest.fixture

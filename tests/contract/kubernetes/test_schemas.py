@@ -52,7 +52,9 @@ def test_what_is_written_fits(path: Path) -> None:
     assert [fault for item in written for fault in faults(item)] == []
 
 
-@pytest.mark.parametrize("kind", ["ScaledObject", "ServiceMonitor", "TriggerAuthentication"])
+@pytest.mark.parametrize(
+    "kind", ["PrometheusRule", "ScaledObject", "ServiceMonitor", "TriggerAuthentication"]
+)
 def test_a_misspelt_field_of_an_operators_kind_is_found(kind: str, rendering: Render) -> None:
     """The schemas that are kept here are as strict as those of Kubernetes."""
     item = deepcopy(of_kind(rendering(PRODUCTION), kind)[0])

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,23 +55,35 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def reading(installed: Path, vhost_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The example as a process that is alone with a broker."""
+    """The example as a process beside a broker with the topology."""
+    async with Publisher(vhost_url, "test") as publisher:
+        await declare_topology(await publisher.channel())
+    async with started(installed, vhost_url) as process:
+        yield process
+
+
+@asynccontextmanager
+async def started(folder: Path, vhost_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the example while the block lasts."""
     process = await asyncio.create_subprocess_exec(
         *("node", "incidents.mjs"),
-        cwd=installed,
+        cwd=folder,
         env={**os.environ, "GATEMESH_AMQP_URL": vhost_url},
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
-    yield process
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def test_it_prints_incidents_and_rejects_what_it_cannot_read(
     vhost_url: str, reading: asyncio.subprocess.Process
 ) -> None:
-    """Its queue is as gatemesh would declare it, so that both may come first."""
+    """Its queue is one of its own, with the dead letters behind it."""
     incident = IncidentChanged(
         timestamp=datetime.now(UTC),
         instance_id="engine-0",
@@ -81,7 +94,6 @@ async def test_it_prints_incidents_and_rejects_what_it_cannot_read(
         reason="nan_logits",
     )
     async with Publisher(vhost_url, "test") as publisher, asyncio.timeout(60):
-        await declare_topology(await publisher.channel())
         await until_read(publisher, "example.node.incidents")
         nonsense = aio_pika.Message(b"no JSON", message_id="m-nonsense")
         await publisher.publish_raw(nonsense, EVENTS, "incident.v1.chat.e", mandatory=True)
@@ -92,6 +104,14 @@ async def test_it_prints_incidents_and_rejects_what_it_cannot_read(
         channel = await publisher.channel()
         await channel.queue_delete("example.node.incidents")
         assert await reading.wait() == 70
+
+
+async def test_it_ends_where_nothing_is_declared_yet(installed: Path, vhost_url: str) -> None:
+    """It says what is missing, and whoever supervises it starts it again."""
+    async with started(installed, vhost_url) as process, asyncio.timeout(60):
+        _, told = await process.communicate()
+        assert process.returncode == 70
+        assert b"vllm_health_event" in told
 
 
 async def dead_letter(publisher: Publisher) -> str | None:

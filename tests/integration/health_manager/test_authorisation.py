@@ -33,7 +33,7 @@ actions = ["*"]
 
 
 @pytest.fixture
-def users(bench: Bench, vhost_url: str) -> Iterator[dict[str, str]]:
+def users(bench: Bench, vhost_url: str, site: Site) -> Iterator[dict[str, str]]:
     """Make users of the broker who may only ask, as docs/authorisation.md says; their names."""
     vhost = urlsplit(vhost_url).path.removeprefix("/")
     names = {who: f"{who}-{uuid.uuid4().hex[:8]}" for who in ("alice", "bob", "eve")}

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from tests.contract.engine.continuing import ContinuingContract
 from tests.contract.engine.contract import EngineContract, Target
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
@@ -20,7 +21,7 @@ def address(request: pytest.FixtureRequest) -> str:
     return named or f"http://127.0.0.1:{request.getfixturevalue('engine_port')}"
 
 
-class TestRealEngine(EngineContract):
+class TestRealEngine(EngineContract, ContinuingContract):
     """A vLLM server."""
 
     @pytest.fixture

@@ -1,17 +1,22 @@
 """Captures are taken beside the traffic, by the terms in force."""
 
+import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from gatemesh_agent.capture_taking import MOST_WAITING, Captures, labels_of
+from gatemesh_agent.capture_taking import MOST_WAITING, MOST_WAITING_BYTES, Captures
 from gatemesh_agent.capturing import Place
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.labels import labels_of
 from gatemesh_agent.metrics import CAPTURES_DROPPED
 from gatemesh_agent.reporting import Life, Reporter
+from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.traffic import Exchange
 from gatemesh_common.captures import Capture, CaptureTerms
 from gatemesh_common.messages import Verdict
 
@@ -52,7 +57,16 @@ class Desk:
 
     def answer(self, *texts: str) -> None:
         """Judge a streamed answer whose last step is no number."""
-        with self.judging.begin(exchange()) as judge:
+        self._answer(exchange(), *texts)
+
+    def answer_to(self, large: str) -> None:
+        """Judge such an answer to a large request."""
+        asked = understand(Route.CHAT, json.dumps({"model": "m", "user": large}).encode())
+        small = exchange()
+        self._answer(replace(small, request=replace(small.request, asked=asked)), "Hi")
+
+    def _answer(self, one: Exchange, *texts: str) -> None:
+        with self.judging.begin(one) as judge:
             for text in texts:
                 judge.take_event(event(text))
             judge.take_event(event("!", logprob=None))
@@ -114,6 +128,23 @@ async def test_what_waits_is_bounded() -> None:
     assert CAPTURES_DROPPED.labels(why="waiting")._value.get() == before + 3
     await desk.captures.make_all()
     assert len(desk.taken) == MOST_WAITING
+
+
+async def test_what_waits_is_bounded_in_bytes_too() -> None:
+    """Fifty requests may be of sixteen megabytes each; the newest evidence stays."""
+    desk = Desk()
+    desk.captures.use(TERMS.model_copy(update={"text": "full"}))
+    before = CAPTURES_DROPPED.labels(why="waiting")._value.get()
+    large = "x" * (MOST_WAITING_BYTES // 5)
+    for _ in range(4):
+        desk.answer_to(large)
+    await desk.captures.make_all()
+    # Each is kept as it came and as it was read: two have room.
+    assert CAPTURES_DROPPED.labels(why="waiting")._value.get() == before + 2
+    assert len(desk.taken) == 2
+    desk.answer_to(large)
+    await desk.captures.make_all()
+    assert len(desk.taken) == 3
 
 
 async def test_no_text_of_what_cannot_travel_is_logged(caplog: pytest.LogCaptureFixture) -> None:

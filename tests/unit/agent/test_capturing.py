@@ -12,10 +12,10 @@ from multidict import CIMultiDict
 from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.capturing import Place, Subject, Terms, capture_of, prompt_words, sampling_of
 from gatemesh_agent.dialects import read_choices
-from gatemesh_agent.judging import Exchange
 from gatemesh_agent.recent import Reach, Window
 from gatemesh_agent.reporting import Life, Origin
 from gatemesh_agent.requests import Route, understand
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.upstream import Order
 from gatemesh_common.captures import Capture, CaptureTerms
 from gatemesh_common.messages import Span

@@ -12,7 +12,7 @@ def door_for(limits: Limits = Limits(), key: str = "gm-one") -> Door:  # noqa: B
     """Return a door with one key."""
     door = Door()
     digest = digest_of(key)
-    door.replace({digest: ApiKey("one", digest, limits)}, 0.0)
+    door.replace({digest: ApiKey("one", digest, limits)})
     return door
 
 
@@ -75,10 +75,10 @@ def test_a_changed_file_forgives_nothing() -> None:
     door = door_for(limits)
     let_in(door, 0.0)
     digest, other = digest_of("gm-one"), digest_of("gm-two")
-    door.replace({digest: ApiKey("one", digest, limits), other: ApiKey("two", other, limits)}, 1.0)
+    door.replace({digest: ApiKey("one", digest, limits), other: ApiKey("two", other, limits)})
     assert refused(door, 1.0).why == "requests"
     let_in(door, 1.0, "gm-two")
-    door.replace({other: ApiKey("two", other, limits)}, 2.0)
+    door.replace({other: ApiKey("two", other, limits)})
     assert refused(door, 2.0).why == "unknown_key"
 
 

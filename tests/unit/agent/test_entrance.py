@@ -13,7 +13,7 @@ from gatemesh_agent.keys import ApiKey, Limits, digest_of
 def door_for(limits: Limits) -> Door:
     """Return a door with one key."""
     door, digest = Door(), digest_of("gm-one")
-    door.replace({digest: ApiKey("one", digest, limits)}, 0.0)
+    door.replace({digest: ApiKey("one", digest, limits)})
     return door
 
 

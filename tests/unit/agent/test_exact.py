@@ -13,9 +13,9 @@ from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.collected import Collected
 from gatemesh_agent.exact import ExactFigures, ExactReport, ExactTerms
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
-from gatemesh_agent.judging import Exchange
 from gatemesh_agent.reporting import Life, Origin
 from gatemesh_agent.requests import Route, understand
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.upstream import Order
 from gatemesh_agent.wishes import NOTHING, Wish
 from gatemesh_common.messages import CheckLevel, Outcome, Reason

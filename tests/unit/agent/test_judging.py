@@ -13,12 +13,15 @@ from gatemesh_agent.baselines import Baselines
 from gatemesh_agent.collected import Collected
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
 from gatemesh_agent.gates.l2_perplexity import Usual
+from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.yardstick import Metric
-from gatemesh_agent.judging import AnswerJudge, Exchange, Judging
+from gatemesh_agent.judging import AnswerJudge, Judging
+from gatemesh_agent.reading import Part
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import (
     Baseline,
@@ -66,6 +69,9 @@ class FakeChain:
         self.suspicion = 0.25
         self.running = {"L1": {"suspicion": 0.25}}
         self.usual: Usual | None = Usual(Decoding.GREEDY, "latin", {Metric.NLL_WHOLE: 0.5})
+
+    def observe(self, follower: Follower) -> None:
+        """Measure nothing, so there is nothing to show."""
 
     def feed_text(self, delta: str) -> Iterable[Judgement]:
         """Fail on an exclamation mark."""
@@ -274,6 +280,42 @@ def exchange(*, streamed: bool = True) -> Exchange:
     """Return a request of a client at one life of an instance."""
     order = Order("POST", "/v1/chat/completions", CIMultiDict(), ASKED.raw)
     return Exchange(ClientRequest(ASKED, Origin("R1"), order), LIFE, streamed, 20)
+
+
+class Eavesdropper:
+    """Follows an answer."""
+
+    def __init__(self) -> None:
+        self.steps: list[float] = []
+        self.parts: list[tuple[int, str, float]] = []
+
+    def follower(self, choice: int) -> Follower:
+        """Keep what each step measured."""
+        return lambda _step, found: self.steps.append(found.top)
+
+    def hear(self, part: Part, suspicion: float) -> None:
+        """Keep what was said."""
+        self.parts.append((part.choice, part.reading.text, suspicion))
+
+
+def test_a_listener_hears_what_is_judged() -> None:
+    """Each step as it was measured, then each part; a text of before is only judged."""
+    judging_, _ = judging()
+    listener = Eavesdropper()
+    with judging_.begin(exchange()) as judge:
+        judge.listener = listener
+        judge.resume("It was said ")
+        judge.take_event(event("before."))
+    assert listener.steps == [-0.5]
+    assert [each[:2] for each in listener.parts] == [(0, "before.")]
+    assert judge.first.text == "before."
+
+
+def test_something_no_gate_sees_may_be_held_against_an_answer(judge: AnswerJudge, log: Log) -> None:
+    """As a failure of its first choice."""
+    with judge:
+        judge.object(BAD_TEXT)
+    assert log.told[0] == (0, "L1", "failed")
 
 
 def test_a_nan_refusal_is_proof() -> None:

@@ -20,7 +20,7 @@ def write(path: Path, *secrets: str) -> None:
 def feed_of(path: Path) -> tuple[KeysFeed, Door]:
     """Return a feed and its door."""
     door = Door()
-    return KeysFeed(path, Limits(), door, lambda: 0.0), door
+    return KeysFeed(path, Limits(), door), door
 
 
 def opens(door: Door, secret: str) -> bool:

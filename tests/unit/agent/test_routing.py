@@ -96,6 +96,18 @@ def test_a_shunned_instance_is_the_last_choice_for_a_while() -> None:
     assert instance("a") in [pool.pick(11.0) for _ in range(50)]
 
 
+def test_an_answer_goes_on_at_a_healthy_instance_if_there_is_one() -> None:
+    """One that is suspect, or lately refused, only if there is none."""
+    suspect = instance("b", state=InstanceState.SUSPECT)
+    pool = router(instance("a"), suspect, instance("c"))
+    assert pool.relief(0.0, ["a"]) == instance("c")
+    assert pool.relief(0.0, ["a", "c"]) == suspect
+    pool.shun("c", 10.0)
+    assert pool.relief(10.5, ["a"]) == suspect
+    assert pool.relief(10.5, ["a", "b"]) == instance("c")
+    assert pool.relief(10.5, ["a", "b", "c"]) is None
+
+
 def test_any_table_replaces_the_bootstrap() -> None:
     """Settings only count until the manager is heard."""
     pool = Router(Random(1), 1.0, bootstrap({"a": "http://a"}))

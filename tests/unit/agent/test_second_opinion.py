@@ -130,6 +130,22 @@ async def test_the_clients_own_retry_is_heard_first() -> None:
     assert engines.asked == 0
 
 
+async def test_an_answer_that_goes_on_elsewhere_is_the_second_opinion() -> None:
+    """Nobody else is asked, unless it does not go on after all."""
+    engines = Engines()
+    engines.may_answer.set()
+    bench = Bench(engines)
+    bench.opinions.accuse(accusation(continued=True))
+    bench.opinions.hear(KEY, OTHER, Told(Finding.CLEAN, BOTH, reach=9))
+    assert await bench.rulings() == [Attribution.INSTANCE]
+    assert engines.asked == 0
+    refused = Bench(engines)
+    refused.opinions.accuse(accusation(continued=True))
+    refused.opinions.ask(KEY)
+    assert await refused.rulings() == [Attribution.INSTANCE]
+    assert engines.asked == 1
+
+
 async def test_the_one_that_failed_second_is_not_accused_of_it() -> None:
     """When the request is at fault one verdict says so."""
     bench = Bench(Engines())

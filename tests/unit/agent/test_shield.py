@@ -17,6 +17,7 @@ HARD = Judgement(CheckLevel.L3, Outcome.FAILED, Reason.NAN_LOGITS, hard=True)
 def test_severity_decides(severity: Severity, failures: list[Judgement], withheld: object) -> None:
     """And an observer withholds nothing."""
     assert Shield("shield", severity).withholds(failures) == withheld
+    assert Shield("rescue", severity).withholds(failures) == withheld
     assert not Shield("observe", severity).withholds(failures)
 
 

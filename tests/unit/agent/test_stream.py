@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from gatemesh_agent.attribution import ClientRequest
-from gatemesh_agent.judging import Exchange, Judging
+from gatemesh_agent.judging import Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.stream import GuardedStream, Untouched, announces_only, cut_whole
 from gatemesh_agent.strippers import RESPONSES
 from gatemesh_agent.telemetry import Telemetry
+from gatemesh_agent.traffic import Exchange
 from gatemesh_agent.upstream import Order
 from gatemesh_common.messages import Message, Verdict
 
@@ -90,6 +91,17 @@ def test_any_cut_gives_the_plain_stream_and_shows_every_event(
     got, witness = run(cut(sent, places))
     assert got == plain
     assert witness.events == [token(text, logprobs=True) for text in texts]
+
+
+def test_pieces_come_as_soon_as_each_event_is_judged() -> None:
+    """So that whoever holds one back knows what was said till then."""
+    witness = Witness()
+    stream = GuardedStream(witness, added=True, drops_bare=True, limit_bytes=10**6)
+    sent = [sse(token(text, logprobs=True)) for text in ("a", "b")]
+    pieces = stream.pieces(b"".join(sent))
+    assert next(pieces) == sse(token("a", logprobs=False))
+    assert len(witness.events) == 1
+    assert list(pieces) == [sse(token("b", logprobs=False))]
 
 
 @given(TOKENS, st.lists(st.integers(0, 100_000), max_size=20))

@@ -1,13 +1,14 @@
 """The environment, read once, with errors that name the variable."""
 
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.settings import ServiceSettings, load_settings
+from gatemesh_common.settings import DatabaseSettings, ServiceSettings, load_settings
 
 
 class SampleSettings(ServiceSettings):
@@ -54,6 +55,24 @@ def test_a_default_that_does_not_fit_is_named_by_its_variable(
         load_settings(SampleSettings)
 
 
+def test_a_database_is_proven_by_a_named_authority(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """For every service that has one; it has no default, and its password is not shown."""
+    monkeypatch.delenv("GATEMESH_DATABASE_URL", raising=False)
+    with pytest.raises(SettingsError, match="GATEMESH_DATABASE_URL: Field required"):
+        load_settings(DatabaseSettings)
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_text("")
+    monkeypatch.setenv("GATEMESH_DATABASE_URL", "postgresql://u:hush@h/gatemesh")
+    monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(ca_file))
+    settings = load_settings(DatabaseSettings)
+    assert settings.database_url.endswith(
+        f"sslmode=verify-full&sslrootcert={quote_plus(str(ca_file))}"
+    )
+    assert "hush" not in repr(settings)
+
+
 class PairSettings(ServiceSettings):
     """Settings that must fit each other."""
 
@@ -67,7 +86,7 @@ def test_a_fault_of_several_settings_is_told_as_it_is(monkeypatch: pytest.Monkey
     monkeypatch.delenv("GATEMESH_AMQP_URL", raising=False)
     with pytest.raises(SettingsError) as caught:
         load_settings(PairSettings)
-    assert str(caught.value).endswith("\n  Value error, GATEMESH_A must be below GATEMESH_B")
+    assert str(caught.value).endswith("\n  GATEMESH_A must be below GATEMESH_B")
 
 
 def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:

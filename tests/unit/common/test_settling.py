@@ -21,8 +21,11 @@ OWN = WorkQueue("own.incidents", EVENTS, "incident.v1.#")
 class Channel:
     """Keeps what was declared; refuses all but its user's own queue."""
 
-    def __init__(self, missing: str = "") -> None:
+    def __init__(self, missing: str = "", hidden: tuple[str, ...] = ()) -> None:
         self.missing = missing
+        self.hidden = hidden
+        self.refusals = 0
+        self.is_open = True
         self.seen: list[str] = []
         self.declared: list[str] = []
         self.bound: list[str] = []
@@ -46,7 +49,16 @@ class Channel:
         """Note a binding."""
         self.bound.append(f"{exchange} {routing_key}")
 
+    async def reopen(self) -> None:
+        """Be a channel again."""
+        self.is_open = True
+
     def _look(self, name: str) -> "Channel":
+        assert self.is_open
+        if name in self.hidden:
+            self.refusals += 1
+            self.is_open = False
+            raise ChannelAccessRefused(name)
         if name == self.missing:
             raise ChannelNotFoundEntity(name)
         self.seen.append(name)
@@ -58,6 +70,7 @@ class Opening:
 
     def __init__(self, channel: Channel) -> None:
         self.may_declare = True
+        self.hidden: set[str] = set()
         self.opened = 0
         self._channel = channel
 
@@ -79,6 +92,17 @@ async def test_who_is_refused_looks_and_asks_no_more() -> None:
     assert channel.bound == ["vllm_health_event incident.v1.#"]
     await settle_topology(cast("Publisher", opening), (OWN,))
     assert opening.opened == 3
+
+
+async def test_what_the_broker_does_not_show_is_not_waited_for() -> None:
+    """From 4.2.6 on it shows nobody what he has no right to; it is not asked again."""
+    channel = Channel(hidden=("vllm_control", "executor.commands"))
+    opening = Opening(channel)
+    for _ in range(2):
+        await settle_topology(cast("Publisher", opening))
+    assert opening.hidden == {"vllm_control", "executor.commands"}
+    assert channel.refusals == 2
+    assert {"vllm_health_alert", DEAD_LETTERS} <= set(channel.seen)
 
 
 async def test_what_is_missing_is_named_and_passes() -> None:

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 
 from gatemesh_common.errors import DatabaseUnavailableError
 from gatemesh_common.messages import ActionRequest
+from gatemesh_console.absence import Absence
 from gatemesh_console.application import make_application
 from gatemesh_console.desk import Desk
 from gatemesh_console.live import Feed
@@ -23,6 +24,7 @@ from gatemesh_console.settings import ConsoleSettings
 from gatemesh_console.store import Store
 from gatemesh_console.tokens import Role, parse_tokens, token_line
 
+DATABASE = "postgresql://127.0.0.1/none"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert('x')</script>\"'&"
 OPERATOR, VIEWER = "token-of-ann", "token-of-bob"
@@ -158,7 +160,7 @@ class MemoryStore(Store):
     """Answers every query from lists; a query it does not know is a fault of the test."""
 
     def __init__(self) -> None:
-        super().__init__(create_async_engine("postgresql+psycopg://nowhere/none"))
+        super().__init__(create_async_engine("postgresql+psycopg://nowhere/none"), Absence(0.0))
         self.tables: dict[str, list[Row]] = {
             "pools_v1": [dict(POOL)],
             "instance_health_v1": [dict(INSTANCE)],
@@ -166,7 +168,7 @@ class MemoryStore(Store):
             "verdicts_v1": [dict(VERDICT)],
             "transitions_v1": [dict(TRANSITION)],
             "commands_v1": [dict(COMMAND)],
-            "timeline_v1": [dict(EVENT)],
+            "arrivals_v1": [dict(EVENT)],
             "requests_v1": [],
             "captures_v1": [],
             "capture_texts_v1": [],
@@ -190,11 +192,15 @@ class MemoryStore(Store):
         keys = ("instance_id", "incident_id", "message_id", "version")
         wanted = {key: values[key] for key in keys if values.get(key) is not None}
         by_key = {key: value for key, value in wanted.items() if f"WHERE {key} = " in query}
-        return [
+        found = [
             row
             for row in self.tables[view]
             if all(row.get(key, value) == value for key, value in by_key.items())
-        ][: values.get("limit", 1)]
+        ]
+        if view == "arrivals_v1" and (after := values.get("after_0")) is not None:
+            # Newest first, as the view is asked; no two at one moment.
+            found = [row for row in found if row["at"].isoformat() < after]
+        return found[: values.get("limit", 1)]
 
 
 @dataclass
@@ -301,7 +307,7 @@ def make_office(**settings: Any) -> Office:
 
     lines = [token_line("ann", Role.OPERATOR, OPERATOR), token_line("bob", Role.VIEWER, VIEWER)]
     desk = Desk(
-        ConsoleSettings(**settings),
+        ConsoleSettings(**{"database_url": DATABASE} | settings),
         store,
         parse_tokens("\n".join(lines)),
         Sessions(lambda: 0.0, 3600, 600),

@@ -1,9 +1,10 @@
 """Each event is told once, to everybody who watches, and nobody slow holds the others up."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
-from gatemesh_console.live import KEPT_EVENTS, OVERLAP, QUEUE_EVENTS, Feed, mark
+from gatemesh_console.live import KEPT_EVENTS, OVERLAP, Feed, mark
 
 from .conftest import EVENT, NOW
 
@@ -43,23 +44,56 @@ async def test_one_who_comes_again_is_told_what_was_missed() -> None:
     assert await told(feed, 99) == []
 
 
-async def test_one_who_is_slow_is_dropped() -> None:
-    """And the others are told everything."""
+async def test_one_who_is_slow_keeps_his_place() -> None:
+    """However much came meanwhile, while it is kept; the others are told at once."""
     feed = Feed(NOW)
-    slow = feed.join(None)
-    feed.take([event(n, f"e{n}") for n in range(QUEUE_EVENTS + 1)])
-    assert slow.is_lost
-    feed.leave(slow)
-    assert feed.watchers == 0
+    feed.take([event(0, "seen")])
+    slow, quick = feed.join(None), feed.join(None)
+    feed.take([event(1 + n / KEPT_EVENTS, f"e{n}") for n in range(KEPT_EVENTS)])
+    for watcher in (quick, slow):
+        found = [await watcher.next(0) for _ in range(KEPT_EVENTS)]
+        assert [one.row["what"] for one in found if one] == [f"e{n}" for n in range(KEPT_EVENTS)]
+        assert not any(one.is_after_gap for one in found if one)
+        assert await watcher.next(0) is None
 
 
 async def test_memory_is_bounded() -> None:
-    """What is long past is forgotten, and still not told again."""
+    """What is long past is forgotten, and still not told again; whoever missed it is told so."""
     feed = Feed(NOW)
-    for n in range(3 * KEPT_EVENTS):
+    for n in range(KEPT_EVENTS + 7):
         feed.take([event(n, f"e{n}")])
-    assert feed.since == NOW + timedelta(seconds=3 * KEPT_EVENTS - 1) - OVERLAP
-    assert len(await told(feed, 0)) == QUEUE_EVENTS
+    assert feed.since == NOW + timedelta(seconds=KEPT_EVENTS + 6) - OVERLAP
+    watcher = feed.join(0)
+    first = await watcher.next(0)
+    assert first is not None
+    assert (first.number, first.row["what"], first.is_after_gap) == (8, "e7", True)
+    second = await watcher.next(0)
+    assert second is not None
+    assert (second.number, second.is_after_gap) == (9, False)
+
+
+async def test_rows_that_were_not_all_read_leave_a_gap() -> None:
+    """Before the oldest of them, if it is new."""
+    feed = Feed(NOW)
+    watcher = feed.join(None)
+    feed.take([event(2, "b"), event(1, "a")], is_cut=True)
+    feed.take([event(3, "c"), event(2, "b")], is_cut=True)
+    found = [await watcher.next(0) for _ in range(3)]
+    assert [(one.row["what"], one.is_after_gap) for one in found if one] == [
+        *(("a", True), ("b", False), ("c", False)),
+    ]
+
+
+async def test_who_waits_is_woken() -> None:
+    """A look tells everybody at once."""
+    feed = Feed(NOW)
+    watcher = feed.join(None)
+    waiting = asyncio.create_task(watcher.next(60))
+    await asyncio.sleep(0)
+    feed.take([event(1, "a")])
+    found = await waiting
+    assert found is not None
+    assert found.row["what"] == "a"
 
 
 async def test_closing_ends_every_stream() -> None:
@@ -67,7 +101,7 @@ async def test_closing_ends_every_stream() -> None:
     feed = Feed(NOW)
     watcher = feed.join(None)
     feed.close()
-    assert watcher.is_lost
+    assert watcher.is_over
     assert await watcher.next(60) is None
 
 

@@ -8,6 +8,8 @@ from gatemesh_common.errors import SettingsError
 from gatemesh_common.settings import ServiceSettings, load_settings
 from gatemesh_console.settings import ConsoleSettings
 
+from .conftest import DATABASE
+
 PAGE = Path(__file__).parents[3] / "docs" / "console.md"
 OWN = set(ConsoleSettings.model_fields) - set(ServiceSettings.model_fields)
 
@@ -44,9 +46,17 @@ def test_the_database_is_verified_by_a_named_authority(
     ca_file = tmp_path / "ca.pem"
     ca_file.write_text("")
     monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(ca_file))
+    monkeypatch.setenv("GATEMESH_DATABASE_URL", DATABASE)
     assert "sslmode=verify-full" in load_settings(ConsoleSettings).database_url
     monkeypatch.setenv("GATEMESH_DATABASE_CA_FILE", str(tmp_path / "none.pem"))
     with pytest.raises(SettingsError, match=r"GATEMESH_DATABASE_URL: .*there is no CA file"):
+        load_settings(ConsoleSettings)
+
+
+def test_a_missing_database_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is none that fits everybody."""
+    monkeypatch.delenv("GATEMESH_DATABASE_URL", raising=False)
+    with pytest.raises(SettingsError, match="GATEMESH_DATABASE_URL: Field required"):
         load_settings(ConsoleSettings)
 
 
@@ -58,5 +68,5 @@ def test_secrets_are_not_shown() -> None:
 
 def test_https_is_known_by_the_origin() -> None:
     """Cookies are then sent by HTTPS only."""
-    assert ConsoleSettings(origin="https://mesh.test").is_https
-    assert not ConsoleSettings().is_https
+    assert ConsoleSettings(origin="https://mesh.test", database_url=DATABASE).is_https
+    assert not ConsoleSettings(database_url=DATABASE).is_https

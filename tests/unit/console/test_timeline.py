@@ -23,7 +23,7 @@ async def test_the_page_shows_what_happened(office: Office) -> None:
 async def test_older_events_are_a_page_away(office: Office) -> None:
     """After the last row shown; where there are no more, the day before."""
     assert "before=2025-12-31T12%3A00%3A00%2B00%3A00" in (await office.client.get("/timeline")).text
-    office.store.tables["timeline_v1"] = [dict(EVENT)] * (SHOWN + 1)
+    office.store.tables["arrivals_v1"] = [dict(EVENT)] * (SHOWN + 1)
     text = (await office.client.get("/timeline")).text
     assert text.count("&lt;script&gt;") == 2 * SHOWN
     older = text.partition('rel="next" href="')[2].partition('"')[0]
@@ -63,7 +63,7 @@ async def test_a_stream_tells_what_was_missed_and_what_comes(office: Office) -> 
     lines = stream(asking(office), 1)
     assert (await anext(lines)).startswith("retry: ")
     missed = await anext(lines)
-    assert missed.startswith("id: 2\nevent: row\ndata: <tr>")
+    assert missed.startswith("id: 2\nevent: row\ndata: <tr data-at=")
     assert "second" in missed
     assert HOSTILE not in missed
     feed.take([EVENT | {"what": "third"}])
@@ -71,6 +71,16 @@ async def test_a_stream_tells_what_was_missed_and_what_comes(office: Office) -> 
     assert feed.watchers == 1
     await lines.aclose()
     assert feed.watchers == 0
+
+
+async def test_a_stream_says_where_events_were_left_out(office: Office) -> None:
+    """Nobody takes a part for all."""
+    office.desk.feed.take([EVENT | {"what": "later"}], is_cut=True)
+    lines = stream(asking(office), 0)
+    await anext(lines)
+    assert "left out here" in await anext(lines)
+    assert "later" in await anext(lines)
+    await lines.aclose()
 
 
 async def test_a_stream_that_nobody_began_to_read_holds_no_place(office: Office) -> None:

@@ -9,6 +9,8 @@ from gatemesh_console.__main__ import read_tokens
 from gatemesh_console.settings import ConsoleSettings
 from gatemesh_console.tokens import Person, Role, digest_of, make_token, parse_tokens, token_line
 
+from .conftest import DATABASE
+
 LINES = f"# who\n\nann operator {digest_of('a')}; bob viewer {digest_of('b').upper()}"
 
 
@@ -64,4 +66,4 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokens.txt"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match="GATEMESH_CONSOLE_TOKENS_FILE: must be UTF-8"):
-        read_tokens(ConsoleSettings(tokens_file=path))
+        read_tokens(ConsoleSettings(tokens_file=path, database_url=DATABASE))

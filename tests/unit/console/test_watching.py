@@ -1,10 +1,12 @@
 """One look serves all, and the console outlives a database that is away."""
 
 import asyncio
+from datetime import timedelta
 
-from gatemesh_console.watching import look, watch
+from gatemesh_console.store import MOST_ROWS
+from gatemesh_console.watching import MOST_PAGES, look, news, watch
 
-from .conftest import Office, make_office
+from .conftest import EVENT, NOW, Office, make_office
 
 
 async def test_a_look_takes_in_scores_and_events(office: Office) -> None:
@@ -15,6 +17,31 @@ async def test_a_look_takes_in_scores_and_events(office: Office) -> None:
     event = await watcher.next(0)
     assert event is not None
     assert event.row["kind"] == "state"
+
+
+async def test_a_look_reads_on_page_by_page(office: Office) -> None:
+    """A burst of events is told whole."""
+    events = [
+        EVENT | {"at": NOW + timedelta(milliseconds=n), "what": f"e{n}"}
+        for n in range(2 * MOST_ROWS + 5)
+    ]
+    office.store.tables["arrivals_v1"] = events[::-1]
+    watcher = office.desk.feed.join(None)
+    await look(office.desk)
+    found = [await watcher.next(0) for _ in events]
+    assert [one.row["what"] for one in found if one] == [row["what"] for row in events]
+    assert not any(one.is_after_gap for one in found if one)
+
+
+async def test_a_flood_is_read_in_part_and_says_so(office: Office) -> None:
+    """After a long absence of the database nobody waits for all of it."""
+    events = [
+        EVENT | {"at": NOW + timedelta(milliseconds=n), "what": f"e{n}"}
+        for n in range(MOST_PAGES * MOST_ROWS + 1)
+    ]
+    office.store.tables["arrivals_v1"] = events[::-1]
+    rows, is_cut = await news(office.desk)
+    assert (len(rows), is_cut, rows[-1]) == (MOST_PAGES * MOST_ROWS, True, events[1])
 
 
 async def test_an_absence_is_told_and_its_end_too() -> None:

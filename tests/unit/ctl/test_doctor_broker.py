@@ -9,6 +9,8 @@ from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity
 from gatemesh_common.topology import DEAD_LETTERS, WORK_QUEUES
 from gatemesh_ctl.doctor_broker import (
     MANY_WAIT,
+    WORDED,
+    Standing,
     judge_lengths,
     judge_readers,
     judge_topology,
@@ -36,12 +38,18 @@ def test_versions(version: str, level: Level) -> None:
 
 def test_every_kind_of_fault_in_the_topology_is_named() -> None:
     """Each with its names and its cure; none is one finding."""
-    missing, other, closed = judge_topology(["a"], ["b"], ["c"])
-    assert (missing.level, other.level, closed.level) == (Level.FAULT, Level.FAULT, Level.UNKNOWN)
-    assert "a" in missing.what
-    assert "b" in other.what
-    [well] = judge_topology([], [], [])
+    names = dict(zip("abcde", Standing, strict=True))
+    found = judge_topology(names)
+    assert [one.level for one in found] == [
+        *(Level.FAULT, Level.FAULT, Level.UNKNOWN, Level.UNKNOWN),
+    ]
+    told = dict(zip(WORDED, found, strict=True))
+    for name, each in names.items():
+        if each not in (Standing.SAME, Standing.CLOSED):
+            assert told[each].what.endswith(f": {name}")
+    [well] = judge_topology({"a": Standing.SAME})
     assert well.level is Level.OK
+    assert set(WORDED) == set(Standing) - {Standing.SAME}
 
 
 def test_all_queues_are_looked_at() -> None:

@@ -118,3 +118,17 @@ def test_a_letter_without_a_count_is_new() -> None:
     assert deliveries(cast(AbstractIncomingMessage, Letter())) == 0
     odd = Letter(**{"x-delivery-count": "many"})
     assert deliveries(cast(AbstractIncomingMessage, odd)) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        pytest.param("Capture", {"reason": "flat", "texts": None}, id="capture"),
+        pytest.param("Verdict", {"reason": "flat", "texts": {"answer": "hush"}}, id="other"),
+    ],
+)
+def test_words_of_people_are_not_shown(kind: str, shown: object) -> None:
+    """Whoever may read dead letters need not be one who may read captures' texts."""
+    letter = Letter()
+    letter.type, letter.body = kind, b'{"reason": "flat", "texts": {"answer": "hush"}}'
+    assert describe(cast(AbstractIncomingMessage, letter))["body"] == shown

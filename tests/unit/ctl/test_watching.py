@@ -7,7 +7,7 @@ import pytest
 
 from gatemesh_ctl.errors import UnreachableError
 from gatemesh_ctl.store import Row
-from gatemesh_ctl.watching import FIRST_TOLD, SPAN, Watcher, event_line
+from gatemesh_ctl.watching import FIRST_TOLD, MOST_EVENTS, SPAN, Watcher, event_line
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -105,6 +105,18 @@ def test_an_event_that_is_stored_late_is_told() -> None:
     next(looks)
     views.events = [event(3), event(9)]
     assert told(next(looks).events) == ["event 3"]
+
+
+def test_a_flood_that_was_not_read_whole_is_told() -> None:
+    """Nobody takes a part for all; what was seen before is no loss."""
+    views = Views()
+    looks = watcher(views, whole=False).looks()
+    assert not next(looks).is_cut
+    views.events = [event(number) for number in range(MOST_EVENTS)]
+    assert next(looks).is_cut
+    views.events = [*views.events[1:], event(MOST_EVENTS)]
+    found = next(looks)
+    assert (told(found.events), found.is_cut) == ([f"event {MOST_EVENTS}"], False)
 
 
 def test_one_instance_can_be_watched() -> None:

@@ -53,6 +53,7 @@ def test_control_ends_after_its_requests() -> None:
     struck = [limited.choose(None, 0.0) is not None for _ in range(4)]
     assert struck == [True, True, False, False]
     assert limited.control is None
+    assert limited.struck == 2
 
 
 def test_probability_is_a_share() -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from gatemesh_engine_sim.errors import ApiError
 from gatemesh_engine_sim.fault_plan import FaultSpec
-from gatemesh_engine_sim.intake import Asked, Route, parse_body, text_of_content, understand
+from gatemesh_engine_sim.intake import Asked, Route, parse_body, understand
 from gatemesh_engine_sim.library import Library
+from gatemesh_engine_sim.prompts import text_of_content
 from gatemesh_engine_sim.settings import SimSettings
 
 Ask = Callable[..., Asked]

@@ -79,3 +79,13 @@ def test_decoded_ids_are_the_text(library: Library) -> None:
     """An answer can be continued by its ids."""
     steps = library.clean("问题", random.Random(3))
     assert library.vocabulary.decode(step.token_id for step in steps) == text_of(steps)
+
+
+def test_essays_are_made_as_far_as_they_are_needed(library: Library) -> None:
+    """A short answer to a long wish costs little, and is the beginning of the long one."""
+    question = "Tell me about the sea, length 2000."
+    short, long = library.essay(question, 50), library.essay(question, 10_000)
+    assert 50 < len(short) < 2_000 < len(long)
+    assert long[: len(short)] == short
+    assert long[-1].ends
+    assert not short[-1].ends

@@ -15,6 +15,9 @@ from gatemesh_engine_sim.pacing import Pace
         (Pace(first_token_s=0.5), 100, 0.5),
         (Pace(tokens_per_s=10), 5, 0.5),
         (Pace(0.25, 10), 5, 0.75),
+        (Pace(0.0, 10, 5, 2.0), 5, 0.5),
+        (Pace(0.0, 10, 5, 2.0), 7, 1.5),
+        (Pace(slow_from=0, slow_tokens_per_s=2.0), 4, 2.0),
     ],
 )
 def test_due(pace: Pace, place: int, due_s: float) -> None:
@@ -27,6 +30,7 @@ def test_instant() -> None:
     assert Pace().is_instant
     assert not Pace(first_token_s=0.1).is_instant
     assert not Pace(tokens_per_s=1).is_instant
+    assert not Pace(slow_from=0).is_instant
 
 
 async def test_late_tokens_are_not_waited_for() -> None:

@@ -101,10 +101,10 @@ async def test_fault_control(make_service: MakeService, call: Call) -> None:
     service = make_service()
     plain = PlainRoutes(service)
     order = {"fault": "nan", "probability": 1.0, "after_tokens": 0, "requests": None}
-    assert (await call(plain.set_fault, order)).json == {"fault": order}
-    assert (await call(plain.get_fault)).json == {"fault": order}
+    assert (await call(plain.set_fault, order)).json == {"fault": order, "struck": 0}
     assert service.plan.choose(None, 0.0) is not None
-    assert (await call(plain.clear_fault)).json == {"fault": None}
+    assert (await call(plain.get_fault)).json == {"fault": order, "struck": 1}
+    assert (await call(plain.clear_fault)).json == {"fault": None, "struck": 1}
     assert service.plan.choose(None, 0.0) is None
 
 

@@ -91,7 +91,7 @@ def test_a_manifest_among_the_files_is_pulled_along() -> None:
     [
         pytest.param(
             WEIGHTS.replace('manifest = "m1.sha256"', ""),
-            "instances[0].weights: Value error, pull needs manifest",
+            "instances[0].weights: pull needs manifest",
             id="unverified",
         ),
         pytest.param(WEIGHTS + "timeout_s = 0", "instances[0].weights.timeout_s", id="bounds"),

@@ -7,14 +7,11 @@ from faststream.rabbit import RabbitBroker, TestRabbitBroker
 
 from gatemesh_common.messages import (
     CONTROL,
-    EVENTS,
     DrainInstance,
-    RoutingApplied,
-    RoutingTable,
 )
-from gatemesh_executor.subscribers import applied_router, command_router, routing_router
+from gatemesh_executor.subscribers import command_router
 
-from .conftest import START, World
+from .conftest import World
 
 
 async def test_a_command_arrives_as_its_bytes(world: World) -> None:
@@ -38,25 +35,3 @@ async def test_a_command_arrives_as_its_bytes(world: World) -> None:
                 content_type="application/json",
             )
     assert received == [(command.model_dump_json().encode(), "s"), (odd, "s")]
-
-
-async def test_the_word_of_an_agent_is_heard() -> None:
-    """On a queue of this process alone."""
-    heard: list[RoutingApplied] = []
-    broker = RabbitBroker()
-    broker.include_router(applied_router(heard.append, "p1"))
-    word = RoutingApplied(timestamp=START, agent_id="a", pool="p", version=3)
-    async with TestRabbitBroker(broker):
-        await broker.publish(word, exchange=EVENTS, routing_key=word.key())
-    assert heard == [word]
-
-
-async def test_the_routing_table_is_heard() -> None:
-    """Load balancers follow it."""
-    heard: list[RoutingTable] = []
-    broker = RabbitBroker()
-    broker.include_router(routing_router(heard.append, "p1"))
-    table = RoutingTable(timestamp=START, pool="p", version=3, instances=())
-    async with TestRabbitBroker(broker):
-        await broker.publish(table, exchange=EVENTS, routing_key=table.key())
-    assert heard == [table]

@@ -9,10 +9,10 @@ import pytest
 from gatemesh_common.consuming import reason_of
 from gatemesh_common.database import DataRefusedError
 from gatemesh_common.errors import BrokerUnavailableError
-from gatemesh_common.messages import Verdict
+from gatemesh_common.messages import Outcome, Verdict
 from gatemesh_common.publisher import Publisher
 from gatemesh_health_manager.deliveries import Deliveries, Delivery
-from gatemesh_health_manager.intake import UNREADABLE, Intake, read_verdict
+from gatemesh_health_manager.intake import UNREADABLE, Intake, is_proof, read_verdict
 
 from .samples import verdict
 from .test_deliveries import sent
@@ -128,3 +128,29 @@ async def test_of_many_refused_together_only_the_guilty_one_fails() -> None:
     await intake._settle(cast(Deliveries, source), wire)
     assert applied == [f"m{n}" for n in range(64) if n != 13]
     assert (source.rejected, source.acknowledged, len(tries)) == ([13], [63], 13)
+
+
+async def test_a_proof_waits_for_nothing_that_is_only_counted() -> None:
+    """It is committed first, however many came before it; all are acknowledged at the end."""
+    applied: list[list[str]] = []
+    source = Rejecting()
+
+    async def apply(verdicts: Sequence[Verdict]) -> None:
+        assert source.acknowledged == []
+        applied.append([one.message_id for one in verdicts])
+
+    intake = Intake("amqp://nowhere", "q", apply, cast(Publisher, Refusing()), 99)
+    said = [verdict(message_id=f"m{n}", hard=n in {2, 4}) for n in range(5)]
+    bodies = [one.model_dump_json(exclude_none=True).encode() for one in said]
+    await intake._settle(
+        cast(Deliveries, source),
+        [Delivery(n, body, sent(n, body)) for n, body in enumerate(bodies)],
+    )
+    assert applied == [["m2", "m4"], ["m0", "m1", "m3"]]
+    assert source.acknowledged == [4]
+
+
+def test_a_check_that_passed_is_no_proof() -> None:
+    """Not even one that could have proven something."""
+    assert not is_proof(verdict(outcome=Outcome.PASSED, hard=True))
+    assert is_proof(verdict(hard=True))

@@ -264,22 +264,22 @@ KIND = '[[defaults.own_conditions]]\nname = "mine"\n'
         ),
         pytest.param(
             'kind = "rate"\nof = "server_errors"',
-            "line 1: defaults.own_conditions.0: Value error, more_than: needs a share",
+            "line 1: defaults.own_conditions.0: more_than: needs a share",
             id="no-limit",
         ),
         pytest.param(
             'kind = "rate"\nof = "tokens_per_s"\nmore_than = 0.5',
-            "line 1: defaults.own_conditions.0: Value error, times_pool: tokens_per_s",
+            "line 1: defaults.own_conditions.0: times_pool: tokens_per_s",
             id="share-of-a-speed",
         ),
         pytest.param(
             'kind = "rate"\nof = "unguarded"\nmore_than = 0.5\nlevels = ["L1"]',
-            "line 1: defaults.own_conditions.0: Value error, levels: say which",
+            "line 1: defaults.own_conditions.0: levels: say which",
             id="idle-levels",
         ),
         pytest.param(
             'kind = "consecutive"\nlevels = ["L1", "L4"]\nconsecutive = 2',
-            "line 4: defaults.own_conditions.0.levels: Value error, passes of L1 are not told",
+            "line 4: defaults.own_conditions.0.levels: passes of L1 are not told",
             id="gate-without-passes",
         ),
         pytest.param(
@@ -289,17 +289,17 @@ KIND = '[[defaults.own_conditions]]\nname = "mine"\n'
         ),
         pytest.param(
             'kind = "slo_burn"\nfast_s = 600\nslow_s = 600',
-            "line 1: defaults.own_conditions.0: Value error, slow_s: must be longer",
+            "line 1: defaults.own_conditions.0: slow_s: must be longer",
             id="windows",
         ),
         pytest.param(
             'kind = "slo_burn"\nobjective = 0.9\nburn_more_than = 10',
-            "line 1: defaults.own_conditions.0: Value error, burn_more_than: can never",
+            "line 1: defaults.own_conditions.0: burn_more_than: can never",
             id="impossible-burn",
         ),
         pytest.param(
             'kind = "slo_burn"\nbad = ["server_errors"]\nreasons = ["empty"]',
-            "line 1: defaults.own_conditions.0: Value error, levels: say which",
+            "line 1: defaults.own_conditions.0: levels: say which",
             id="idle-reasons",
         ),
     ],

@@ -82,7 +82,7 @@ def test_points_that_are_not_named_keep_their_default() -> None:
         ),
         pytest.param(
             '[[pools.chat.own_conditions]]\nname = "exit"\nlevels = ["L1"]',
-            "line 2: pools.chat.own_conditions.0.name: Value error, is taken",
+            "line 2: pools.chat.own_conditions.0.name: is taken",
             id="own-name-taken",
         ),
         pytest.param(
@@ -93,7 +93,7 @@ def test_points_that_are_not_named_keep_their_default() -> None:
         pytest.param(
             '[[defaults.own_conditions]]\nname = "a1"\nlevels = ["L1"]\n'
             '[[defaults.own_conditions]]\nname = "a1"\nlevels = ["L2"]',
-            "line 1: defaults.own_conditions: Value error, name: a1 stands there twice",
+            "line 1: defaults.own_conditions: name: a1 stands there twice",
             id="own-name-twice",
         ),
         pytest.param(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gatemesh_health_manager.policy_places import Place, explained
+from gatemesh_common.invalid import Place
+from gatemesh_health_manager.policy_places import explained
 
 TEXT = """
 [playbooks.mine]

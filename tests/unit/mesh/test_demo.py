@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from gatemesh_mesh.demo import load_prompts, start_afresh, with_budget_for
+from gatemesh_mesh.demo import load_prompts, start_afresh, sum_of, with_budget_for
 from gatemesh_mesh.options import DemoOptions
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
@@ -40,3 +40,10 @@ def test_a_demo_starts_afresh(tmp_path: Path) -> None:
     start_afresh(folder, SilentProgress())
     assert not folder.rabbit.exists()
     assert folder.secrets() == secrets
+
+
+def test_a_counter_is_summed_over_its_labels() -> None:
+    """And no other one whose name begins alike."""
+    page = '# TYPE n_total counter\nn_total{by="ids"} 3.0\nn_total{by="text"} 2.0\nn_total_x 9.0\n'
+    assert sum_of(page, "n_total") == 5.0
+    assert sum_of(page, "absent_total") == 0.0

@@ -132,6 +132,13 @@ def test_the_agent_listens_where_the_engines_send_figures(plan: StackPlan) -> No
     assert agent["GATEMESH_AGENT_PLUGIN_SOCKET"] == "unix:/s/figures.sock"
 
 
+def test_what_the_agent_does_about_bad_answers_may_be_chosen(plan: StackPlan) -> None:
+    """Else its own setting holds, as whoever starts the stack has it."""
+    assert "GATEMESH_AGENT_GUARD" not in service_environment(plan)["agent"]
+    agent = service_environment(replace(plan, guard="rescue"))["agent"]
+    assert agent["GATEMESH_AGENT_GUARD"] == "rescue"
+
+
 def test_the_notifier_runs_where_somebody_is_to_be_told(plan: StackPlan) -> None:
     """Last, with the folder that remembers what was told."""
     assert "notifier" not in service_environment(plan)

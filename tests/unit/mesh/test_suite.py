@@ -69,7 +69,7 @@ def test_the_fault_suite_is_played_whole(tmp_path: Path) -> None:
     command = faults_command(["-k", "broker"])
     repository = Path(__file__).parents[3]
     named = [part for part in command if part.startswith("tests/")]
-    assert len(named) == 2
+    assert len(named) == 4
     assert all((repository / part).exists() for part in named)
     assert command[-2:] == ("-k", "broker")
     assert "GATEMESH_FAULTS_PAGE" not in faults_facts(None)

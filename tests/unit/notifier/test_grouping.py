@@ -1,13 +1,9 @@
 """Grouping by pool and subject, rates, and what is no news."""
 
-import itertools
-
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.unit.notifier.parts import braked, state, told, verdict
 
 from gatemesh_notifier.facts import AlertChoice, Fact, Level, alert_fact, state_fact
-from gatemesh_notifier.grouping import Bucket, Mailbox, Pace
+from gatemesh_notifier.grouping import Mailbox, Pace
 
 PACE = Pace(gather_s=5, quiet_gather_s=60, per_min=60, burst=100)
 
@@ -163,22 +159,6 @@ def test_too_many_messages_become_larger_ones() -> None:
         if found := box.take(second):
             sizes.append(len(found.lines))
     assert sizes == [1, 1, 59, 60]
-
-
-@given(st.lists(st.floats(0, 50), max_size=60), st.floats(0.5, 600), st.integers(1, 20))
-def test_the_rate_is_never_passed(gaps_s: list[float], per_min: float, burst: int) -> None:
-    """Whatever comes when: no more than the burst, and what has come in since."""
-    bucket = Bucket(per_min, burst)
-    times_s = list(itertools.accumulate(gaps_s))
-    taken = []
-    for now_s in times_s:
-        if bucket.free_at(now_s) <= now_s:
-            bucket.take(now_s)
-            taken.append(now_s)
-    for first in range(len(taken)):
-        for last in range(first, len(taken)):
-            span_s = taken[last] - taken[first]
-            assert last - first + 1 <= burst + span_s * per_min / 60 + 1e-6
 
 
 def test_memory_is_bounded() -> None:

@@ -26,7 +26,7 @@ def test_defaults_work() -> None:
     [
         ("GATEMESH_NOTIFIER_LANGUAGE", "fr"),
         ("GATEMESH_NOTIFIER_ALERTS", "some"),
-        ("GATEMESH_NOTIFIER_PER_MIN", "0"),
+        ("GATEMESH_NOTIFIER_PER_MIN", "0.4"),
         ("GATEMESH_NOTIFIER_BURST", "0"),
         ("GATEMESH_NOTIFIER_GATHER_S", "-1"),
         ("GATEMESH_NOTIFIER_GIVE_UP_AFTER_S", "1201"),

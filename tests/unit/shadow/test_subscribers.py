@@ -2,11 +2,11 @@
 
 import pytest
 from faststream.rabbit import RabbitBroker, TestRabbitBroker
-from tests.unit.shadow.parts import NOW, instance, sample_of, table
+from tests.unit.shadow.parts import sample_of
 
 from gatemesh_common.broker import topic
-from gatemesh_common.messages import EVENTS, SHADOW, CaptureTerms, RoutingTable, ShadowSample
-from gatemesh_shadow.subscribers import routing_router, sample_router, terms_router
+from gatemesh_common.messages import SHADOW, ShadowSample
+from gatemesh_shadow.subscribers import sample_router
 
 
 async def test_samples_reach_the_judge() -> None:
@@ -24,17 +24,6 @@ async def test_samples_reach_the_judge() -> None:
     assert judged == [sample]
 
 
-async def test_tables_reach_the_fleet() -> None:
-    """Of every pool."""
-    heard: list[RoutingTable] = []
-    broker = RabbitBroker()
-    broker.include_router(routing_router(heard.append, "p1"))
-    found = table(instance("engine-0"), pool="other")
-    async with TestRabbitBroker(broker):
-        await broker.publish(found, exchange=topic(EVENTS), routing_key=found.key())
-    assert heard == [found]
-
-
 async def test_a_failing_judge_is_not_hidden() -> None:
     """It goes to the dead letters, by the middleware of a real broker."""
 
@@ -47,14 +36,3 @@ async def test_a_failing_judge_is_not_hidden() -> None:
     async with TestRabbitBroker(broker):
         with pytest.raises(ValueError, match="poison"):
             await broker.publish(sample, exchange=topic(SHADOW), routing_key=sample.key())
-
-
-async def test_terms_of_captures_are_heard() -> None:
-    """Of every pool."""
-    heard: list[CaptureTerms] = []
-    broker = RabbitBroker()
-    broker.include_router(terms_router(heard.append, "p1"))
-    told = CaptureTerms(timestamp=NOW, pool="other", text="window")
-    async with TestRabbitBroker(broker):
-        await broker.publish(told, exchange=topic(EVENTS), routing_key=told.key())
-    assert heard == [told]

@@ -7,7 +7,7 @@ from gatemesh_agent.gates.drift import Drift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import Calls, TextGate
 from gatemesh_agent.gates.l2_perplexity import PerplexityGate, Usual
-from gatemesh_agent.gates.l3_distribution import DistributionGate
+from gatemesh_agent.gates.l3_distribution import DistributionGate, Follower
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_common.gates import Ending, Gate
@@ -51,6 +51,10 @@ class GateChain:
             *((CheckLevel.PLUGIN, name) for name in others),
         )
         """The gates that conclude, in the order of `finish`."""
+
+    def observe(self, follower: Follower) -> None:
+        """Show somebody else each step, too, as it was measured; to be called before the first."""
+        self._distribution.observe(follower)
 
     def feed_text(self, delta: str) -> tuple[Judgement, ...]:
         """Take the next piece of visible text; return the failures that it proves."""

@@ -84,6 +84,17 @@ class DistributionGate:
         """The failure that was reported, if any."""
         return self._failure
 
+    def observe(self, follower: Follower) -> None:
+        """Show each step to one more."""
+        first = self._follower
+
+        def both(step: TokenStep, found: Measure) -> None:
+            if first is not None:
+                first(step, found)
+            follower(step, found)
+
+        self._follower = both
+
     def feed_text(self, delta: str) -> None:
         """Text is not judged here: each step carries its own."""
 

@@ -63,8 +63,19 @@ function addRow(body, html) {
     row.classList.add("fresh");
   }
   body.prepend(...holder.rows);
-  while (body.rows.length > MOST_ROWS) {
-    body.rows[body.rows.length - 1].remove();
+  if (body.rows.length > MOST_ROWS) {
+    while (body.rows.length > MOST_ROWS) {
+      body.rows[body.rows.length - 1].remove();
+    }
+    leadOnFrom(body.rows[body.rows.length - 1].dataset.at);
+  }
+}
+
+// What is taken off the end is on the page of older events.
+function leadOnFrom(moment) {
+  const older = document.querySelector("a[rel=next]");
+  if (older !== null && moment !== undefined) {
+    older.href = `/timeline?before=${encodeURIComponent(moment)}`;
   }
 }
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gatemesh_common.invalid import words_of
 from gatemesh_executor.backends.kubernetes.api import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
 from gatemesh_executor.backends.kubernetes.pods import engine_container
-from gatemesh_executor.instances import Instance, describe_faults
+from gatemesh_executor.instances import Instance
 
 POOL = "gatemesh.io/pool"
 """Label of owners and pods: the pool of their instances."""
@@ -97,7 +98,7 @@ def _address_faults(owner: Object, resource: Resource) -> list[str]:
         for name in _instance_ids(owner, resource):
             _instance(owner, resource, name)
     except ValidationError as error:
-        return [describe_faults(error)]
+        return [words_of(error)]
     return []
 
 

@@ -1,12 +1,11 @@
-"""Samples never pile up."""
+"""What may be lost never piles up."""
 
 from typing import Any
 
-import pytest
-from tests.unit.agent.test_sampling import NOON, SOFT, answer, sampling
+from tests.unit.agent.test_sampling import NOON, answer
 
+from gatemesh_agent.lossy_sending import MOST_WAITING, LossySender
 from gatemesh_agent.metrics import SAMPLES_DROPPED
-from gatemesh_agent.sample_sending import MOST_WAITING, SampleSender, SampleTaker
 from gatemesh_agent.sampling import sample_of
 from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.messages import ShadowSample
@@ -35,7 +34,7 @@ def sample() -> ShadowSample:
 async def test_samples_go_to_their_exchange() -> None:
     """In order."""
     publisher = FakePublisher()
-    sender = SampleSender(publisher, "agent")  # type: ignore[arg-type]
+    sender = LossySender(publisher, "agent", SAMPLES_DROPPED)  # type: ignore[arg-type]
     sender.put(sample())
     assert await sender.send_one()
     [(exchange, key, body)] = publisher.sent
@@ -45,7 +44,7 @@ async def test_samples_go_to_their_exchange() -> None:
 
 async def test_what_the_broker_refuses_is_dropped() -> None:
     """Nothing is kept for later."""
-    sender = SampleSender(FakePublisher(refuses=True), "agent")  # type: ignore[arg-type]
+    sender = LossySender(FakePublisher(refuses=True), "agent", SAMPLES_DROPPED)  # type: ignore[arg-type]
     sender.put(sample())
     assert not await sender.send_one()
     assert sender.waiting == 0
@@ -53,31 +52,7 @@ async def test_what_the_broker_refuses_is_dropped() -> None:
 
 async def test_the_oldest_go_when_too_many_wait() -> None:
     """A slow broker costs samples, never memory."""
-    sender = SampleSender(FakePublisher(), "agent")  # type: ignore[arg-type]
+    sender = LossySender(FakePublisher(), "agent", SAMPLES_DROPPED)  # type: ignore[arg-type]
     for _ in range(MOST_WAITING + 5):
         sender.put(sample())
     assert sender.waiting == MOST_WAITING
-
-
-@pytest.mark.parametrize(("per_s", "taken"), [(2.0, 2), (0.0, 0)])
-def test_the_taker_keeps_the_rate(per_s: float, taken: int) -> None:
-    """What is beyond it is counted and dropped."""
-    put: list[ShadowSample] = []
-    taker = SampleTaker(
-        sampling=sampling(per_s=per_s), put=put.append, agent_id="a", pool="p", clock=lambda: NOON
-    )
-    for _ in range(5):
-        taker(answer(SOFT))
-    assert len(put) == taken
-
-
-def test_what_cannot_travel_is_dropped() -> None:
-    """The answer was given long ago; nobody sees an error."""
-
-    def refuse(_sample: ShadowSample) -> None:
-        raise ValueError("lone surrogate")
-
-    taker = SampleTaker(sampling=sampling(), put=refuse, agent_id="a", pool="p", clock=lambda: NOON)
-    before = SAMPLES_DROPPED.labels(why="unreadable")._value.get()
-    taker(answer(SOFT))
-    assert SAMPLES_DROPPED.labels(why="unreadable")._value.get() == before + 1

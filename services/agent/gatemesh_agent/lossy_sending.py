@@ -1,21 +1,15 @@
-"""Samples and captures on their way: few, in memory only, dropped rather than kept waiting."""
+"""Messages that may be lost on their way: few, in memory only, dropped rather than kept waiting."""
 
 import asyncio
 import logging
-import time
 from collections import deque
-from collections.abc import Callable
-from datetime import datetime
 from typing import NamedTuple
 
 import aio_pika
 from prometheus_client import Counter
 
-from gatemesh_agent.after import Answered
-from gatemesh_agent.metrics import SAMPLED, SAMPLES_DROPPED
-from gatemesh_agent.sampling import Sampling, sample_of
 from gatemesh_common.errors import GatemeshError
-from gatemesh_common.messages import Message, ShadowSample
+from gatemesh_common.messages import Message
 from gatemesh_common.publisher import Publisher, envelope
 
 log = logging.getLogger(__name__)
@@ -34,12 +28,10 @@ class Ready(NamedTuple):
     message: aio_pika.Message
 
 
-class SampleSender:
+class LossySender:
     """Publishes messages one by one; what the broker does not take is dropped and counted."""
 
-    def __init__(
-        self, publisher: Publisher, app_id: str, dropped: Counter = SAMPLES_DROPPED
-    ) -> None:
+    def __init__(self, publisher: Publisher, app_id: str, dropped: Counter) -> None:
         self._publisher = publisher
         self._app_id = app_id
         self._dropped = dropped
@@ -53,14 +45,14 @@ class SampleSender:
         """How many wait."""
         return len(self._waiting)
 
-    def put(self, sample: Message) -> None:
+    def put(self, message: Message) -> None:
         """Have a message sent soon; the oldest go when too many wait.
 
         Raises:
             ValueError: something in it cannot travel.
         """
-        ready = envelope(sample, self._app_id)
-        self._waiting.append(Ready(sample.exchange, sample.key(), ready))
+        ready = envelope(message, self._app_id)
+        self._waiting.append(Ready(message.exchange, message.key(), ready))
         self._bytes += len(ready.body)
         while len(self._waiting) > MOST_WAITING or self._bytes > MOST_WAITING_BYTES:
             self._take()
@@ -83,7 +75,7 @@ class SampleSender:
             await self._publisher.publish_raw(ready, exchange, key, mandatory=True)
         except GatemeshError as error:
             self._dropped.labels(why=type(error).__name__).inc()
-            log.info("sample_dropped", extra={"key": key, "error": str(error)})
+            log.info("message_dropped", extra={"key": key, "error": str(error)})
             return False
         return True
 
@@ -91,39 +83,3 @@ class SampleSender:
         ready = self._waiting.popleft()
         self._bytes -= len(ready.message.body)
         return ready
-
-
-class SampleTaker:
-    """Reads judged answers and hands those to the sender that are chosen."""
-
-    def __init__(
-        self,
-        *,
-        sampling: Sampling,
-        put: Callable[[ShadowSample], None],
-        agent_id: str,
-        pool: str,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._sampling = sampling
-        self._put = put
-        self._agent_id = agent_id
-        self._pool = pool
-        self._clock = clock
-
-    def __call__(self, answer: Answered) -> None:
-        """Take an answer; returns at once."""
-        now_s = time.monotonic()
-        cause = self._sampling.cause_of(answer, now_s)
-        if cause is None:
-            return
-        if not self._sampling.has_room(now_s):
-            SAMPLES_DROPPED.labels(why="rate").inc()
-            return
-        try:
-            self._put(sample_of(answer, cause, self._agent_id, self._pool, self._clock()))
-        except ValueError:
-            # A lone surrogate, say: the engine takes it, our messages do not.
-            SAMPLES_DROPPED.labels(why="unreadable").inc()
-            return
-        SAMPLED.labels(cause=cause).inc()
