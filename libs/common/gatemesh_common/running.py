@@ -11,6 +11,7 @@ from gatemesh_common.errors import BrokerUnavailableError
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.retrying import retry_passing_faults
 from gatemesh_common.settling import settle_topology
+from gatemesh_common.stopping import end_within
 from gatemesh_common.topology import WorkQueue
 
 T = TypeVar("T")
@@ -20,11 +21,17 @@ EXIT_PART_LOST = 70
 """Exit code of a service that lost a consumer; whoever supervises it starts it anew."""
 
 
-def stop_requested() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    event = asyncio.Event()
+def stop_requested(longest_s: float | None = None) -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set; the process ends within `longest_s` of it."""
+    event, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def ask() -> None:
+        if longest_s is not None and not event.is_set():
+            end_within(loop, longest_s)
+        event.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, event.set)
+        loop.add_signal_handler(number, ask)
     return event
 
 

@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 EXIT_MIGRATION_FAILED = 1
 SCHEMA_RETRY_S = 1.0
+LONGEST_STOP_S = 60.0
+"""What was not committed by then is delivered to the next one."""
 PLANNED_START = "--planned-start"
 """With `migrate`: everything is started on purpose, so that earlier restarts do not count."""
 COMMANDS: Sequence[Sequence[str]] = ([], ["migrate"], ["migrate", PLANNED_START])
@@ -68,7 +70,7 @@ class Stores:
 
 async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -> int:
     """Run until told to stop; return the exit code."""
-    stop = stop_requested()
+    stop = stop_requested(LONGEST_STOP_S)
     readiness = Readiness("database", "broker", "consumers", "verdicts")
     start_admin_server(settings.admin_host, settings.admin_port, readiness)
 
