@@ -158,7 +158,7 @@ class AgentSettings(ServiceSettings):
     shield_on: Literal["any", "hard"] = "any"
     """What `shield` and `rescue` act on: `any` failure, or only those with `hard` proof."""
 
-    rescue_hold_tokens: int = Field(default=48, ge=1, le=4096)
+    rescue_hold_tokens: int = Field(default=64, ge=1, le=4096)
     """Most tokens of a stream that are held back while it is in doubt."""
 
     rescue_hold_ms: float = Field(default=1500.0, gt=0, le=60_000)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 import orjson
 
-from gatemesh_engine_sim.continuing import onward, rest_of, splits_of
+from gatemesh_engine_sim.continuing import (
+    LEAST_SHARED,
+    onward,
+    rest_of,
+    share_begun,
+    splits_of,
+)
 from gatemesh_engine_sim.essays import wanted_words
 from gatemesh_engine_sim.fault_plan import FaultSpec
 from gatemesh_engine_sim.faults import Delivery, Fault, Scene
@@ -51,14 +57,29 @@ def plan_answer(
 def healthy_steps(asked: Asked, library: Library, index: int) -> tuple[Steps, random.Random]:
     """What a healthy engine says, of an answer under way exactly the rest; and its chance."""
     prompt = asked.prompt
-    for question, begun in splits_of(prompt.plain, library):
+    found = rest_of_plain(asked, library, index)
+    if found is not None:
+        return found
+    steps, rng = clean_steps(asked, prompt.question, library, index)
+    rest = rest_of(steps, prompt.begun, library)
+    return onward(steps, prompt.begun, library) if rest is None else rest, rng
+
+
+def rest_of_plain(asked: Asked, library: Library, index: int) -> tuple[Steps, random.Random] | None:
+    """The rest of the answer that a plain prompt ends with; None where it is a question alone.
+
+    Of an answer that has become another one in its middle, what comes from that place on.
+    """
+    nearest, shared = None, LEAST_SHARED
+    for question, begun in splits_of(asked.prompt.plain, library):
         steps, rng = clean_steps(asked, question, library, index)
         rest = rest_of(steps, begun, library)
         if rest is not None:
             return rest, rng
-    steps, rng = clean_steps(asked, prompt.question, library, index)
-    rest = rest_of(steps, prompt.begun, library)
-    return onward(steps, prompt.begun, library) if rest is None else rest, rng
+        if share_begun(steps, begun) >= shared:
+            shared = share_begun(steps, begun)
+            nearest = onward(steps, begun, library), rng
+    return nearest
 
 
 def clean_steps(

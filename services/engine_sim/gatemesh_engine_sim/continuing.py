@@ -15,6 +15,9 @@ SHORT_TOKENS = 64
 SHORT_CHARS = 220
 """The longest answers that no passage is known to begin."""
 
+LEAST_SHARED = 12
+"""Tokens or letters of an answer after which what follows is gone on with, whatever it is."""
+
 Begun = Sequence[int] | str
 """The beginning of an answer, as token ids or as text."""
 
@@ -84,6 +87,17 @@ def rest_of(steps: Steps, begun: Begun, library: Library) -> Steps | None:
         return _rest_of_text(steps, begun, library)
     ids = [step.token_id for step in steps[: len(begun)]]
     return (steps[len(begun) :] or (library.end,)) if ids == list(begun) else None
+
+
+def share_begun(steps: Steps, begun: Begun) -> int:
+    """How many tokens or letters an answer and a beginning have in common from their start on."""
+    said: Sequence[object] = (
+        text_of(steps[: len(begun)])
+        if isinstance(begun, str)
+        else [step.token_id for step in steps[: len(begun)]]
+    )
+    pairs = enumerate(zip(said, begun, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(said), len(begun)))
 
 
 def onward(steps: Steps, begun: Begun, library: Library) -> Steps:

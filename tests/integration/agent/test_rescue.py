@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
+from tests.integration.agent.conftest import start_engine
 from tests.integration.agent.parts import (
     Got,
     Setup,
@@ -20,6 +22,7 @@ from tests.integration.agent.parts import (
     serving,
     settings_for,
 )
+from tests.integration.agent.test_program import listed, running
 
 from gatemesh_common.messages import Attribution, InstanceState, Reason
 
@@ -383,3 +386,45 @@ def slow_after(said: asyncio.Event) -> Any:
         return response
 
     return answer
+
+
+async def test_the_program_loses_no_stream_of_an_engine_that_is_killed(
+    engines: dict[str, str], tmp_path: Path
+) -> None:
+    """All of them come to their own end, by the other engine."""
+    victim, address = await asyncio.to_thread(start_engine, BAD, "--tokens-per-s", "60")
+    both = {BAD: address, GOOD: engines[GOOD]}
+    bodies = [chat(f"Tell me about {one}, length 200.", stream=True, max_tokens=80) for one in MANY]
+    try:
+        with running(
+            tmp_path,
+            GATEMESH_AGENT_GUARD="rescue",
+            GATEMESH_AGENT_LEARN_VOCAB_SIZES="false",
+            GATEMESH_AGENT_INSTANCES=listed(both),
+        ) as program:
+            asking = [asyncio.create_task(stream_of(program.url, body)) for body in bodies]
+            await asyncio.sleep(0.7)
+            await asyncio.to_thread(victim.kill)
+            streams = [read(body) for body in await asyncio.gather(*asking)]
+            direct = [read(await stream_of(engines[GOOD], body)) for body in bodies]
+    finally:
+        victim.kill()
+        victim.wait()
+    assert [one.text for one in streams] == [one.text for one in direct]
+    assert {(one.error is None, one.done, tuple(one.reasons)) for one in streams} <= {
+        (True, 1, ("stop",)),
+        (True, 1, ("length",)),
+    }
+    assert any(one.told is not None for one in streams)
+
+
+MANY = ("rivers", "trees", "towns", "songs", "ships", "stars", "bread", "clocks")
+
+
+async def stream_of(url: str, body: dict[str, Any]) -> bytes:
+    """Return what a client gets."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url + CHAT, json=body, headers=TELL) as response,
+    ):
+        return await response.read()

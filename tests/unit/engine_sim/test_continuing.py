@@ -87,6 +87,18 @@ def test_a_foreign_beginning_is_gone_on_with(ask: Ask, library: Library) -> None
     assert text_of(said(on, library)) == text_of(whole)[2:]
 
 
+def test_a_plain_prompt_whose_answer_went_astray(ask: Ask, library: Library) -> None:
+    """It goes on from the same place of the answer that it began with."""
+    asked = ask(Route.COMPLETIONS, max_tokens=ROOM, prompt="Tell me a story.")
+    whole = said(asked, library)
+    astray = [*asked.prompt_ids, *ids_of(whole[:20]), 999, 999]
+    on = ask(Route.COMPLETIONS, max_tokens=ROOM, prompt=astray)
+    assert ids_of(said(on, library)) == ids_of(whole[22:])
+    begun = text_of(whole[:20]) + "§§"
+    on = ask(Route.COMPLETIONS, max_tokens=ROOM, prompt="Tell me a story." + begun)
+    assert text_of(said(on, library)) == text_of(whole)[len(begun) :]
+
+
 def test_other_beginnings_are_told_apart(library: Library) -> None:
     """Nothing is the rest of what an answer does not begin with."""
     steps = library.written("Hello world.")

@@ -29,10 +29,11 @@ EXCESS_NATS = 5.0
 """Of a drawn token's surprisal over its mean: one in a hundred clean draws is beyond."""
 SURPLUS_NATS = 6.5
 """The same added up, less a nat for each token: one in a hundred clean tokens is behind such."""
-LOOP_SHARE = 0.5
+LOOP_SHARE = 0.35
 """Length of a loop under way, of what L1 allows."""
-TEXT_CHARS = 2 * BLOCK
-"""Text behind an odd sign within which L1 has judged it."""
+ODD_CHARS = 4 * BLOCK
+"""Text behind an odd character within which L1 has judged it, and the next one comes."""
+SIGN_CHARS = 2 * BLOCK
 MARK_REACH = 48
 SIGNS = "!?,;\uff01\uff1f"
 SIGN_RUN = 4
@@ -145,12 +146,10 @@ class Doubts:
         self._text = text
         may_hold = "<" in tail or "[" in tail
         self._is_marking = may_hold and may_become_mark(tail)
-        if (
-            ODD.search(text)
-            or (may_hold and holds_mark(tail, len(text)))
-            or (tail[-1] in SIGNS and ends_in_signs(tail))
-        ):
-            self._chars_until = self._chars + TEXT_CHARS
+        if ODD.search(text) or (may_hold and holds_mark(tail, len(text))):
+            self._chars_until = self._chars + ODD_CHARS
+        elif tail[-1] in SIGNS and ends_in_signs(tail):
+            self._chars_until = max(self._chars_until, self._chars + SIGN_CHARS)
 
 
 def is_sure(top: float, known: int, candidates: Sequence[float | None]) -> bool:

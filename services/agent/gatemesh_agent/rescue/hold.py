@@ -83,7 +83,7 @@ class Why(StrEnum):
 class HoldBounds:
     """How much may be held, and for how long."""
 
-    tokens: int = 48
+    tokens: int = 64
     seconds: float = 1.5
 
 
