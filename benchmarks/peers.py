@@ -43,7 +43,6 @@ MODEL = "bench"
 SMALL = 8
 STREAM = 64
 PACED = 30
-LONG = 400
 WARM_UP_S = 1.0
 
 
@@ -130,7 +129,7 @@ def watch_memory(way: Way, minutes: float) -> list[dict[str, float]]:
     seen = []
     begun_s = time.monotonic()
     for _ in range(10):
-        ask = Ask(way.path, MODEL, LONG, stream=True, pace_ms=100)
+        ask = Ask(way.path, MODEL, PACED, stream=True, pace_ms=100)
         uvloop.run(closed_loop(way.port, ask, 256, minutes * 6))
         at_s = time.monotonic() - begun_s
         seen.append({"at_s": round(at_s), "mib": running.memory_bytes() / 2**20})

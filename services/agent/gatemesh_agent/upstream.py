@@ -54,7 +54,7 @@ class Reply:
         self.response = response
         self._patience = patience
         self._ends_s = begun_s + patience.total_s
-        self._alarm = Alarm(response.content)
+        self._alarm = Alarm()
 
     @property
     def status(self) -> int:
@@ -114,11 +114,16 @@ class Reply:
             raise StreamBrokenError("broke off") from error
 
     async def _read(self, wait_s: float) -> bytes:
-        self._alarm.set(wait_s)
+        alarm = self._alarm
+        alarm.set(wait_s)
         try:
             return await self.response.content.readany()
+        except asyncio.CancelledError:
+            if alarm.was_it():
+                raise TimeoutError from None
+            raise
         finally:
-            self._alarm.lift()
+            alarm.lift()
 
     def close(self) -> None:
         """Give the connection back if the answer has been read, else cut it."""
@@ -150,18 +155,28 @@ class Alarm:
     A timer for each wait, set and lifted with every token, took longer than reading the token.
     """
 
-    def __init__(self, content: aiohttp.StreamReader) -> None:
-        self._content = content
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._due_s = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._rings_s = math.inf
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0
+        self._rang = False
 
     def set(self, wait_s: float) -> None:
-        """Begin a wait."""
+        """Begin a wait of the running task."""
+        self._task = task = asyncio.current_task()
+        self._cancelling = 0 if task is None else task.cancelling()
+        self._rang = False
         self._due_s = due_s = self._loop.time() + wait_s
         if due_s < self._rings_s:
             self._wind(due_s)
+
+    def was_it(self) -> bool:
+        """Return True where the wait was cancelled by the alarm alone, and take that back."""
+        task = self._task
+        return self._rang and task is not None and task.uncancel() <= self._cancelling
 
     def lift(self) -> None:
         """The wait is over."""
@@ -184,7 +199,10 @@ class Alarm:
         if self._loop.time() < self._due_s:
             self._wind(self._due_s)
         else:
-            self._content.set_exception(TimeoutError())
+            # As asyncio.timeout does it: the answer can still be read afterwards.
+            self._rang = True
+            if self._task is not None:
+                self._task.cancel()
 
 
 class Upstream:

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 from aiohttp import ClientError
+from multidict import CIMultiDict
+from tests.integration.agent.parts import NO_BROKER
 
 from gatemesh_agent.connections import Answer, ConnectError, Connections, Target
+from gatemesh_agent.settings import AgentSettings
+from gatemesh_agent.upstream import Order, Upstream, open_upstream
 
 pytestmark = pytest.mark.integration
 
@@ -152,3 +156,62 @@ async def test_what_an_engine_says_unasked_is_given_to_nobody() -> None:
         await asyncio.sleep(0.05)
         await ask(connections, engine)
         assert engine.connections == 2
+
+
+async def test_a_wait_that_ends_leaves_the_answer_readable() -> None:
+    """Who looks in between whether an instance is still in rotation reads on afterwards."""
+    held = asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+        await held.wait()
+        writer.write(b"cd")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(slow, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = AgentSettings.model_validate({"GATEMESH_AMQP_URL": NO_BROKER})
+    order = Order("POST", "/", CIMultiDict(), b"")
+    address = f"http://127.0.0.1:{port}"
+    async with (
+        server,
+        open_upstream(settings) as upstream,
+        upstream.ask(address, order) as reply,
+    ):
+        assert await reply.first() == b"ab"
+        for _ in range(3):
+            assert await reply.within(0.02) is None
+        held.set()
+        assert await reply.within(5.0) == b"cd"
+        assert await reply.within(5.0) == b""
+
+
+async def test_a_client_that_leaves_is_no_silence() -> None:
+    """Its cancellation goes through, whatever the alarm does."""
+
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(mute, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = AgentSettings.model_validate({"GATEMESH_AMQP_URL": NO_BROKER})
+    reading = asyncio.Event()
+
+    async def read(upstream: Upstream) -> None:
+        order = Order("POST", "/", CIMultiDict(), b"")
+        async with upstream.ask(f"http://127.0.0.1:{port}", order) as reply:
+            await reply.first()
+            reading.set()
+            await reply.within(5.0)
+
+    async with server, open_upstream(settings) as upstream:
+        task = asyncio.create_task(read(upstream))
+        await reading.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
