@@ -25,7 +25,9 @@ from benchmarks.rescuing import (
     word_of,
 )
 
-AGENT = "agent"
+AGENT, OBSERVER, DIRECT = "agent", "observer", "direct"
+TOLD = ("rescue", "held", "continuations")
+QUANTILES = {"p50": 0.5, "p99": 0.99}
 CLEAN_TOKENS = 60
 WARM_UP = 40
 CROWD = 100
@@ -47,54 +49,62 @@ def share(ordered: Sequence[float], at: float) -> float:
 
 def clean(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Return what rescue does to streams that nothing is wrong with."""
-    with running_rig(folder, {AGENT: options.rescue}, victim_first=False) as rig:
+    agents = {AGENT: options.rescue, OBSERVER: {"GATEMESH_AGENT_GUARD": "observe"}}
+    with running_rig(folder, agents, victim_first=False) as rig:
         return asyncio.run(clean_streams(rig, options.clean, options.clean_clients))
 
 
 async def clean_streams(rig: Rig, count: int, clients: int) -> dict[str, Any]:
-    """Ask through the agent and, in the same run, directly; compare answers and first tokens."""
-    await pairs(rig, range(-WARM_UP, 0), clients)
+    """Ask through the agent, through one that only observes, and directly, all in one run."""
+    await in_turns(rig, range(-WARM_UP, 0), clients)
     answered = await asyncio.to_thread(rig.answered_by_engines)
-    before = await asyncio.to_thread(rig.metrics, AGENT, "rescue", "held")
-    through, direct = await pairs(rig, range(count), clients)
+    before = await asyncio.to_thread(rig.metrics, AGENT, *TOLD)
+    found = await in_turns(rig, range(count), clients)
     asked = await asyncio.to_thread(rig.answered_by_engines) - answered
-    after = await asyncio.to_thread(rig.metrics, AGENT, "rescue", "held")
-    first = [sorted(one.first_s for one in found) for found in (through, direct)]
+    after = await asyncio.to_thread(rig.metrics, AGENT, *TOLD)
+    through, direct = found[AGENT], found[DIRECT]
     differ = sum(one.text != other.text for one, other in zip(through, direct, strict=True))
-    stream_s = sum(one.wall_s for one in through)
     return {
         "streams": count,
         "clients at once": clients,
         "not whole": sum(not one.is_whole for one in through),
         "text differs from direct": differ,
-        "requests that engines got beyond the clients' own": asked - 2 * count,
-        "first token, added p50 ms": share(first[0], 0.5) - share(first[1], 0.5),
-        "first token, added p99 ms": share(first[0], 0.99) - share(first[1], 0.99),
-        "first token, direct p50 ms": share(first[1], 0.5),
-        "first token, direct p99 ms": share(first[1], 0.99),
-        "all streams took s": stream_s,
+        "requests that engines got beyond the clients' own": asked - len(found) * count,
+        **first_tokens(found),
+        "all streams took s": sum(one.wall_s for one in through),
         "agent": {name: after[name] - before.get(name, 0.0) for name in sorted(after)},
     }
 
 
-async def pairs(rig: Rig, numbers: range, clients: int) -> tuple[list[Read], list[Read]]:
-    """Ask each question through the agent and directly, in turns, by a few clients."""
-    through, direct = [Read()] * len(numbers), [Read()] * len(numbers)
+def first_tokens(found: Mapping[str, Sequence[Read]]) -> dict[str, float]:
+    """Return the time to the first token: directly, and what each agent adds to it."""
+    times = {path: sorted(one.first_s for one in reads) for path, reads in found.items()}
+    told = {}
+    for name, at in QUANTILES.items():
+        direct = share(times[DIRECT], at)
+        told[f"first token, direct {name} ms"] = direct
+        for path, words in ((OBSERVER, "observing"), (AGENT, "rescue")):
+            told[f"first token, added by {words} {name} ms"] = share(times[path], at) - direct
+    return told
+
+
+async def in_turns(rig: Rig, numbers: range, clients: int) -> dict[str, list[Read]]:
+    """Ask each question on every path, in changing order, by a few clients."""
+    paths: tuple[str, ...] = (AGENT, OBSERVER, DIRECT)
+    urls = {path: rig.url(None if path == DIRECT else path, CHAT) for path in paths}
+    found: dict[str, list[Read]] = {path: [Read()] * len(numbers) for path in paths}
     queue = iter(enumerate(numbers))
-    places: list[tuple[list[Read], str]] = [
-        (through, rig.url(AGENT, CHAT)),
-        (direct, rig.url(None, CHAT)),
-    ]
 
     async def client() -> None:
         async with new_session() as session:
             for place, number in queue:
                 body = body_of(CHAT, clean_question(number), CLEAN_TOKENS, stream=True)
-                for found, url in places if number % 2 else reversed(places):
-                    found[place] = await ask(session, url, body)
+                first = number % len(paths)
+                for path in (*paths[first:], *paths[:first]):
+                    found[path][place] = await ask(session, urls[path], body)
 
     await asyncio.gather(*(client() for _ in range(clients)))
-    return through, direct
+    return found
 
 
 def clean_question(number: int) -> str:
