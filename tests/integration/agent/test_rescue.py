@@ -343,7 +343,7 @@ async def test_an_ejected_instance_is_left_in_mid_stream_and_a_drained_one_is_no
         async with (
             engine(slow_after(events)) as slow,
             rescuing(
-                tmp_path / state, {BAD: slow, GOOD: engines[GOOD]}, rescue_stall_s=30
+                tmp_path / state, {BAD: slow, GOOD: engines[GOOD]}, rescue_stall_s=3600
             ) as setup,
         ):
             asking = asyncio.create_task(ask(setup, CHAT, body))
