@@ -54,7 +54,7 @@ class Reply:
         self.response = response
         self._patience = patience
         self._ends_s = begun_s + patience.total_s
-        self._alarm = Alarm(response.content)
+        self._alarm = Alarm()
 
     @property
     def status(self) -> int:
@@ -114,9 +114,18 @@ class Reply:
             raise StreamBrokenError("broke off") from error
 
     async def _read(self, wait_s: float) -> bytes:
+        """Return what is there next; what comes after a wait that was too long is read then.
+
+        Raises:
+            TimeoutError: nothing came.
+        """
         self._alarm.set(wait_s)
         try:
             return await self.response.content.readany()
+        except asyncio.CancelledError:
+            if self._alarm.has_rung():
+                raise TimeoutError from None
+            raise
         finally:
             self._alarm.lift()
 
@@ -150,18 +159,26 @@ class Alarm:
     A timer for each wait, set and lifted with every token, took longer than reading the token.
     """
 
-    def __init__(self, content: aiohttp.StreamReader) -> None:
-        self._content = content
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._due_s = math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._rings_s = math.inf
+        self._task: asyncio.Task[Any] | None = None
+        self._rung: int | None = None
+        """How often the waiting task was to be cancelled by others when it rang."""
 
     def set(self, wait_s: float) -> None:
-        """Begin a wait."""
+        """Begin a wait of the present task."""
+        self._task, self._rung = asyncio.current_task(self._loop), None
         self._due_s = due_s = self._loop.time() + wait_s
         if due_s < self._rings_s:
             self._wind(due_s)
+
+    def has_rung(self) -> bool:
+        """Return True, once, where the wait was broken off by this and by nobody else."""
+        rung, self._rung = self._rung, None
+        return rung is not None and self._task is not None and self._task.uncancel() <= rung
 
     def lift(self) -> None:
         """The wait is over."""
@@ -184,7 +201,13 @@ class Alarm:
         if self._loop.time() < self._due_s:
             self._wind(self._due_s)
         else:
-            self._content.set_exception(TimeoutError())
+            self._break_off()
+
+    def _break_off(self) -> None:
+        # An error put into the stream would stay there: a quiet stream may go on later.
+        if self._task is not None:
+            self._rung = self._task.cancelling()
+            self._task.cancel()
 
 
 class Upstream:
