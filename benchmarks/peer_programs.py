@@ -7,11 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.agent import HOST, agent_environment, nginx_command, wait_listening
-from deploy.compiled.agent import PACKAGES, REPOSITORY
 
 CHAT = "/v1/chat/completions"
 UNGUARDED = "/bench/chat/completions"
@@ -224,30 +223,12 @@ def agent(place: Place, path: str = CHAT, **more: str) -> Launch:
     return Launch((sys.executable, "-m", "gatemesh_agent"), own, path)
 
 
-def compiled_agent(place: Place) -> Launch:
-    """Return our agent with its gates compiled, made anew when its sources have changed.
-
-    Raises:
-        MissingError: it cannot be compiled here.
-    """
-    folder = place.state / "agent-compiled"
-    sources = [each for package in PACKAGES for each in (REPOSITORY / package).rglob("*.py")]
-    newest_s = max(each.stat().st_mtime for each in sources)
-    if folder.exists() and folder.stat().st_mtime < newest_s:
-        shutil.rmtree(folder)
-    if not folder.exists():
-        run_or_miss((sys.executable, "-m", "deploy.compiled.agent", str(folder)), REPOSITORY)
-    launch = agent(place)
-    return replace(launch, environment={**launch.environment, "PYTHONPATH": str(folder)})
-
-
 MAKERS: Mapping[str, Maker] = {
     "nginx": nginx,
     "haproxy": haproxy,
     "vllm-router": vllm_router,
     "litellm": litellm,
     "agent": agent,
-    "agent-compiled": compiled_agent,
     "agent-x2": lambda place: agent(place, WORKERS="2"),
     "agent-text": lambda place: agent(place, TOP_LOGPROBS="0"),
     "agent-off": lambda place: agent(place, UNGUARDED),
@@ -288,7 +269,7 @@ def from_registry(state: Path, name: str, requirement: str) -> str:
     return str(binary)
 
 
-def run_or_miss(command: Sequence[str], folder: Path | None = None) -> None:
+def run_or_miss(command: Sequence[str]) -> None:
     """Run an installation.
 
     Raises:
@@ -297,7 +278,7 @@ def run_or_miss(command: Sequence[str], folder: Path | None = None) -> None:
     begun_s = time.monotonic()
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=INSTALL_S, check=False, cwd=folder
+            command, capture_output=True, text=True, timeout=INSTALL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"{command[0]} failed: {type(error).__name__}") from error

@@ -28,7 +28,7 @@ async def nobody_was_touched(it: Play) -> None:
     opened = "SELECT instance_id, reason FROM incidents_v1 WHERE opened_at >= %(since)s"
     incidents = it.site.fleet.rows(opened, since=it.since)
     assert commands == [], incidents
-    assert incidents == []
+    assert incidents == [], incidents
 
 
 def restarted_once(instance: str) -> Check:

@@ -113,13 +113,23 @@ async def rolled_back_once(it: Play) -> None:
 async def as_pod(it: Play) -> AsyncIterator[Cluster]:
     """Have the victim be a pod of a small API server, and the executor act there."""
     folder = it.site.plan.folder.root
-    async with fake_cluster(folder) as cluster, absent(it, EXECUTOR), node_of(it, cluster):
-        await cluster.make(SERVICES, FRONT_SERVICE)
-        await cluster.make(STATEFUL_SETS, stateful_set(it))
-        with running(it, EXECUTOR, **executor_settings(cluster, folder)):
-            await it.reach(lambda: is_served(fake_of(cluster)), "the pod is in rotation")
-            await it.site.fleet.settled()
-            yield cluster
+    async with fake_cluster(folder) as cluster:
+        async with absent(it, EXECUTOR), node_of(it, cluster):
+            await cluster.make(SERVICES, FRONT_SERVICE)
+            await cluster.make(STATEFUL_SETS, stateful_set(it))
+            with running(it, EXECUTOR, **executor_settings(cluster, folder)):
+                await it.reach(lambda: is_served(fake_of(cluster)), "the pod is in rotation")
+                await it.site.fleet.settled()
+                yield cluster
+            lives = lives_of(it)
+        # To the stack's own executor that life is a new one, which the next scenario must not see.
+        await it.reach(lambda: lives_of(it) > lives, "the stack's executor has seen the program")
+
+
+def lives_of(it: Play) -> int:
+    """Return how many lives of the victim are known."""
+    query = "SELECT incarnation FROM instance_health_v1 WHERE instance_id = %(instance)s"
+    return it.count(query, instance=VICTIM)
 
 
 FRONT_SERVICE: Object = {

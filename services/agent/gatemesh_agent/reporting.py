@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client import Counter
+
 from gatemesh_agent.errors import InstanceFailedError
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.metrics import JUDGED, REJECTED
@@ -75,6 +77,7 @@ class Reporter:
         self._telemetry = telemetry
         self._put = put
         self._clock = clock
+        self._judged: dict[tuple[CheckLevel, Outcome, str], Counter] = {}
         self.heeds: list[Callable[[Verdict], None]] = []
         """Those who want to see each verdict that is published."""
 
@@ -98,7 +101,12 @@ class Reporter:
 
     def _count(self, level: CheckLevel, outcome: Outcome, reason: str, life: Life) -> None:
         self.window(life).count_gate(level, outcome, reason)
-        JUDGED.labels(gate=level, outcome=outcome, reason=reason).inc()
+        key = (level, outcome, reason)
+        counter = self._judged.get(key)
+        if counter is None:
+            # Finding a series by its labels takes longer than counting in it.
+            counter = self._judged[key] = JUDGED.labels(gate=level, outcome=outcome, reason=reason)
+        counter.inc()
 
     def verdict(
         self,

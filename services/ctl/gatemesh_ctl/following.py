@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from gatemesh_common.messages import ActionRequest, TrialRequest
 from gatemesh_ctl.actions import POOL_ACTIONS
 from gatemesh_ctl.store import Row
+from gatemesh_ctl.watching import key_of
 
 POLL_S = 0.5
 AT_ONCE = (*POOL_ACTIONS, "set_weight")
@@ -62,7 +63,7 @@ class Follower:
     tell: Callable[[Row], None]
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    _told: int = field(default=0)
+    _told: set[tuple[Any, ...]] = field(default_factory=set)
 
     def follow(self, limit_s: float) -> Followed:
         """Return how it ended."""
@@ -94,9 +95,11 @@ class Follower:
             for row in self.history.incident_timeline(incident)
             if row["kind"] != "verdict" and row["at"] >= since
         ]
-        for event in events[self._told :]:
-            self.tell(event)
-        self._told = max(self._told, len(events))
+        # By what they are, not by their number: a report has the executor's moment and comes late.
+        for event in events:
+            if key_of(event) not in self._told:
+                self._told.add(key_of(event))
+                self.tell(event)
         return judge(self.request.action, incident)
 
     def _look_at_pool(self, decided: Row) -> Followed | None:

@@ -1,6 +1,7 @@
 """Every page and action in headless Chromium: no error, nobody kept out, keyboard enough."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.integration.console.conftest import Fleet
 from tests.integration.console.rows import CAPTURED, INCIDENT, run
 from tests.integration.console.site import Console
 
+from gatemesh_console.asking import ACTIONS, WHOLE_POOL
 from gatemesh_console.tokens import Role
 
 PROGRAM = find_chromium()
@@ -30,6 +32,7 @@ PICTURES = (
     ("console-fleet", "/?state=suspect", "Light"),
     ("console-incident", f"/incidents/{rows.CAPTURED}", "Dark"),
 )
+DECIDED = re.compile(r"Accepted\.|Refused:")
 PAGES = (
     "/",
     "/instances/engine-003",
@@ -188,6 +191,71 @@ def test_an_action_is_tried_confirmed_and_done(browser: Any, deciding: Console) 
     assert page.locator(".badge.paused").is_visible()
     context.close()
     assert visit.faults == []
+
+
+@pytest.fixture(scope="module")
+def asking(browser: Any, deciding: Console) -> Iterator[Visit]:
+    """Return an operator's window on a console whose requests are decided."""
+    context = browser.new_context(locale="en-GB")
+    visit = Visit(context.new_page(), deciding.url)
+    visit.sign_in(Role.OPERATOR)
+    yield visit
+    context.close()
+    assert visit.faults == []
+
+
+@pytest.mark.parametrize("action", sorted(ACTIONS))
+def test_every_action_is_tried_confirmed_and_decided(asking: Visit, action: str) -> None:
+    """Form, confirmation and answer have no fault, whatever the manager says to it."""
+    page = asking.page
+    place = "" if action in WHOLE_POOL else "&instance_id=engine-0"
+    asking.go(f"/actions?action={action}&pool=chat{place}")
+    if action == "set_weight":
+        page.get_by_label("Weight").fill("0.5")
+    page.get_by_label("Reason").fill("trying every action")
+    assert asking.serious_faults() == []
+    page.get_by_role("button", name="Dry run").press("Enter")
+    page.get_by_text("Nothing was done.").wait_for()
+    assert asking.serious_faults() == []
+    page.go_back()
+    page.get_by_role("button", name="Continue to confirm").press("Enter")
+    page.get_by_role("heading", name="Are you sure?").wait_for()
+    assert asking.serious_faults() == []
+    page.get_by_role("button", name="Yes,").press("Enter")
+    page.get_by_text(DECIDED).wait_for()
+    assert asking.serious_faults() == []
+
+
+def test_pages_that_are_not_there_can_be_read(browser: Any, fleet: Fleet) -> None:
+    """A wrong address, and an instance that is gone."""
+    context = browser.new_context(locale="en-GB")
+    visit = Visit(context.new_page(), fleet.console.url)
+    visit.sign_in(Role.OPERATOR)
+    for path in ("/nowhere", "/instances/gone", "/incidents/gone"):
+        visit.go(path)
+        assert visit.serious_faults() == [], path
+    context.close()
+    # The browser itself notes the status of such a page, and nothing else.
+    assert all("404" in fault for fault in visit.faults)
+
+
+def test_a_burst_leaves_no_hole_in_the_live_timeline(visit: Visit, fleet: Fleet) -> None:
+    """More events at once than the page shows: the newest are there, and older ones a page away."""
+    visit.go("/timeline")
+    visit.page.get_by_text("Live", exact=True).wait_for()
+    burst = """INSERT INTO transitions (instance_id, pool, incarnation, before_state, trigger,
+            after_state, score, policy_version, at)
+        SELECT 'engine-005', 'chat', 1, 'healthy', 'burst-' || to_char(n, 'FM0000'), 'suspect', 50,
+            'v-1', now() + make_interval(secs => n * 0.001)
+        FROM generate_series(1, 1200) AS n"""
+    run(fleet.database_url, burst)
+    visit.page.get_by_text("burst-1200").wait_for()
+    shown = visit.page.locator("#live tr td:last-child").all_inner_texts()
+    assert [text for text in shown if text.startswith("burst-")] == [
+        f"burst-{n:04}" for n in range(1200, 700, -1)
+    ]
+    visit.page.get_by_role("link", name="Older events").click()
+    visit.page.get_by_text("burst-0700").wait_for()
 
 
 @pytest.fixture

@@ -54,6 +54,13 @@ def incident(status: str, events: int = 0) -> Row:
     return {"incident_id": "i-1", "status": status, "reason": "asked", "events": events}
 
 
+def event(what: str, seconds: float = 0, kind: str = "step") -> Row:
+    """Return an event of the incident, so long after the decision."""
+    at = NOW + timedelta(seconds=seconds)
+    named = {"instance_id": "engine-0", "incident_id": "i-1", "detail": None}
+    return {"at": at, "kind": kind, "what": what, **named}
+
+
 def follower(history: Told, told: list[Row], action: str = "restart") -> Follower:
     """Return a follower whose time passes by sleeping."""
     request = ActionRequest.model_validate(
@@ -76,14 +83,29 @@ def follower(history: Told, told: list[Row], action: str = "restart") -> Followe
 def test_a_restart_is_followed_to_its_end() -> None:
     """Each event is told once, in order; verdicts and what was before are no events of it."""
     kinds = ["state", "verdict", "step"]
-    events: list[Row] = [{"kind": kind, "what": str(n), "at": NOW} for n, kind in enumerate(kinds)]
-    events.insert(0, {"kind": "command", "what": "old", "at": NOW - timedelta(seconds=30)})
+    events = [event(str(n), kind=kind) for n, kind in enumerate(kinds)]
+    events.insert(0, event("old", -30, "command"))
     history = Told([None, None, ACCEPTED], [incident("open", 2), incident("resolved", 4)], events)
     told: list[Row] = []
     followed = follower(history, told).follow(60)
     assert (followed.ending, followed.why) == (Ending.DONE, "resolved: asked")
     assert [row["what"] for row in told] == ["0", "2"]
     assert history.looked_since == NOW - timedelta(seconds=1)
+
+
+def test_an_event_that_comes_late_is_told_and_none_twice() -> None:
+    """A report has the executor's moment: it is stored behind events of the manager's."""
+    early, late, last = event("ordered"), event("report", 1, "report"), event("quarantined", 2)
+
+    class Growing(Told):
+        def incident_timeline(self, incident: Row) -> list[Row]:
+            """Return one more event, not at the end, once it is over."""
+            return [early, last] if incident["status"] == "open" else [early, late, last]
+
+    told: list[Row] = []
+    history = Growing([ACCEPTED], [incident("open"), incident("quarantined")], [])
+    assert follower(history, told, "drain").follow(60).ending is Ending.DONE
+    assert [row["what"] for row in told] == ["ordered", "quarantined", "report"]
 
 
 def test_a_refusal_says_why() -> None:
