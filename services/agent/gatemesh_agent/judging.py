@@ -275,6 +275,8 @@ class AnswerJudge:
         if self._evidence is not None:
             self._evidence.end()
         self.ended()
+        # It knows this judge, too: both would stay until the collector looks for cycles.
+        self.listener = None
 
     def _take_part(self, part: Part) -> None:
         if part.choice not in self._choices and len(self._choices) >= MOST_CHOICES:

@@ -1,5 +1,7 @@
 """Judges conclude once for each gate of each choice."""
 
+import gc
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -309,6 +311,23 @@ def test_a_listener_hears_what_is_judged() -> None:
     assert listener.steps == [-0.5]
     assert [each[:2] for each in listener.parts] == [(0, "before.")]
     assert judge.first.text == "before."
+
+
+def test_an_ended_judge_needs_no_collector(log: Log) -> None:
+    """A listener knows its judge: held by each other, hundreds of streams would stay in memory."""
+    judge = AnswerJudge(FakeChain, log, lambda: NOON)
+    listener = Eavesdropper()
+    vars(listener)["judge"] = judge
+    judge.listener = listener
+    gone = weakref.ref(judge)
+    gc.disable()
+    try:
+        with judge:
+            judge.take_event(event("a"))
+        del judge, listener
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_something_no_gate_sees_may_be_held_against_an_answer(judge: AnswerJudge, log: Log) -> None:
