@@ -46,13 +46,16 @@ def choose_engines(
     return simulated_engines, SIMULATED_MODEL
 
 
-def real_engines(layout: EngineLayout) -> MakeEngines:
-    """Return what makes one vLLM server per port, each bound to a core of its own."""
+def real_engines(layout: EngineLayout, number_format: str | None = None) -> MakeEngines:
+    """Return what makes one vLLM server per port, each bound to a core of its own.
+
+    Without a number format they compute in what is quick on this machine.
+    """
 
     def make(folder: StateFolder, ports: Sequence[int]) -> list[Engine]:
         cores = pick_cores(usable_cores(), len(ports))
         return [
-            real_engine(folder, layout, f"engine-{number}", port, core)
+            real_engine(folder, layout, f"engine-{number}", port, core, number_format=number_format)
             for number, (port, core) in enumerate(zip(ports, cores, strict=True))
         ]
 
@@ -66,11 +69,23 @@ def figures_socket(folder: StateFolder) -> Path | None:
 
 
 def real_engine(
-    folder: StateFolder, layout: EngineLayout, name: str, port: int, core: int
+    folder: StateFolder,
+    layout: EngineLayout,
+    name: str,
+    port: int,
+    core: int,
+    *,
+    number_format: str | None = None,
 ) -> Engine:
     """Return one vLLM server that follows its own drill file."""
     drill_file = folder.root / "drills" / f"{name}.json"
-    options = EngineOptions(port, core, chaos_file=drill_file, plugin_socket=figures_socket(folder))
+    options = EngineOptions(
+        port,
+        core,
+        chaos_file=drill_file,
+        number_format=number_format,
+        plugin_socket=figures_socket(folder),
+    )
     command = engine_command(layout, options)
     program = engine_program(folder, name, command.argv, command.environment)
     version = f"{MODEL_NAME}-vllm-{ENGINE_VERSION}"
