@@ -20,9 +20,10 @@ def end_within(loop: asyncio.AbstractEventLoop, longest_s: float) -> None:
 
 def give_up(loop: asyncio.AbstractEventLoop, waited_s: float) -> None:
     """Say what the service waits for, and end it."""
-    log.error("stop_overdue", extra={"waited_s": waited_s, "waiting_for": waits_in(loop)})
-    logging.shutdown()
-    os._exit(EXIT_STOP_OVERDUE)
+    try:
+        log.error("stop_overdue", extra={"waited_s": waited_s, "waiting_for": waits_in(loop)})
+    finally:
+        os._exit(EXIT_STOP_OVERDUE)
 
 
 def waits_in(loop: asyncio.AbstractEventLoop) -> list[str]:

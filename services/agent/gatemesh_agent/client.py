@@ -148,9 +148,13 @@ class Client:
         """
         assert self._response is not None  # noqa: S101
         try:
-            await self._response.write_eof()
+            async with asyncio.timeout(self._stall_s):
+                await self._response.write_eof()
         except ConnectionError as error:
             raise ClientGoneError("the client left within its answer") from error
+        except TimeoutError as error:
+            self.abort()
+            raise ClientGoneError("the client did not read its answer") from error
 
     async def fail(
         self, status: int, body: bytes, instance_id: str | None = None, **extra: str

@@ -173,6 +173,7 @@ def rescue_terms(settings: AgentSettings) -> RescueTerms:
         tenant_share=settings.rescue_tenant_share,
         stall_s=settings.rescue_stall_s,
         first_s=settings.stall_first_s,
+        idle_s=settings.idle_s,
         total_s=settings.total_s,
         takes_media=settings.rescue_media,
     )

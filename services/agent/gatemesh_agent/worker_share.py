@@ -44,6 +44,7 @@ def settings_of(settings: AgentSettings, index: int) -> AgentSettings:
             "spool_max_messages": whole_part_of(settings.spool_max_messages, workers, 100),
             "attribution_parallel": whole_part_of(settings.attribution_parallel, workers),
             "attribution_per_minute": whole_part_of(settings.attribution_per_minute, workers),
+            "rescue_per_minute": whole_part_of(settings.rescue_per_minute, workers),
             "shadow_per_s": part_of(settings.shadow_per_s, workers),
         }
     )

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 
 from prometheus_client import generate_latest
 from prometheus_client.registry import REGISTRY
@@ -150,7 +151,10 @@ class Supervisor:
         for place in self.places:
             if place.admin_port:
                 url = f"http://127.0.0.1:{place.admin_port}/metrics"
-                with suppress(OSError), urllib.request.urlopen(url, timeout=READ_S) as answer:
+                with (
+                    suppress(OSError, HTTPException),
+                    urllib.request.urlopen(url, timeout=READ_S) as answer,
+                ):
                     pages[place.index] = answer.read().decode()
         return pages
 

@@ -26,6 +26,7 @@ def test_settings_reach_their_places() -> None:
             "rescue_stall_s": 4,
             "rescue_media": True,
             "stall_first_s": 50,
+            "idle_s": 70,
             "total_s": 900,
         }
     )
@@ -39,6 +40,7 @@ def test_settings_reach_their_places() -> None:
         tenant_share=0.2,
         stall_s=4,
         first_s=50,
+        idle_s=70,
         total_s=900,
         takes_media=True,
     )

@@ -54,6 +54,8 @@ class Part:
     """Sent before its first bytes."""
     moved: int = 0
     moved_s: float = 0.0
+    read_s: float = 0.0
+    """When anything came last, or its client had read it."""
     view: PoolView | None = None
     begun: bool = False
     """True once any of it went to the client."""
@@ -111,7 +113,8 @@ class Runner:
         judge.listener = leg
         if story.kept.text:
             judge.resume(story.kept.text)
-        part = Part(story, attempt, reply, judge, leg, prefix, moved_s=time.monotonic())
+        part = Part(story, attempt, reply, judge, leg, prefix)
+        part.moved_s = part.read_s = time.monotonic()
         with judge:
             await self._pump(part, first)
         self._hear(part)
@@ -160,6 +163,7 @@ class Runner:
             await self._broke(part)
 
     def _fed(self, part: Part, data: bytes, now_s: float) -> bytes:
+        part.read_s = now_s
         out = part.leg.feed(data, now_s)
         self._watch.note(part.attempt.wait, part.judge.progress + part.leg.unread, now_s)
         if part.leg.moved != part.moved:
@@ -185,14 +189,22 @@ class Runner:
         wait.resume(now_s)
         # While its client did not read, the engine was not to go on.
         part.moved_s = max(part.moved_s, now_s)
+        part.read_s = now_s
 
     def _leaves(self, part: Part) -> bool:
-        """Leave an instance that is taken out, or makes no progress, if there is another."""
+        """Leave an instance that is taken out, or makes no progress, if there is another.
+
+        Raises:
+            StreamBrokenError: nothing at all has come for too long.
+        """
         now_s, story = time.monotonic(), part.story
         instance_id = part.attempt.instance.instance_id
         if now_s - story.case.begun_s >= self._terms.total_s:
             part.leg.leave(Fault(Cause.STALLED, instance_id, refusal=Refusal.DEADLINE), now_s)
             return True
+        if now_s - part.read_s >= self._terms.idle_s:
+            # Whether or not anybody can go on: a client is not kept waiting for ever.
+            raise StreamBrokenError("was silent for too long")
         cause = self._why_leave(part, now_s)
         if cause is None or part.leg.free or part.leg.ended or not self.may_move(story):
             return False

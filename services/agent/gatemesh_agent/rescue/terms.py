@@ -23,6 +23,8 @@ class RescueTerms:
     """Longest time without a token, once there was one."""
     first_s: float = 60.0
     """Longest time to the first token of a continuation."""
+    idle_s: float = 120.0
+    """Longest time without a byte, whether or not somebody else can go on."""
     total_s: float = 3600.0
     """Longest time for one answer, whoever writes it."""
     takes_media: bool = False
