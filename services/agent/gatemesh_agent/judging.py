@@ -146,6 +146,10 @@ class ChoiceJudge:
             if usual is not None:
                 self._report.add_usual(usual)
 
+    def object(self, judgement: Judgement) -> None:
+        """Conclude the gate that it is about, unless that has failed already."""
+        self._take([judgement])
+
     def give_up(self, why: str) -> None:
         """Skip what is not concluded, for a reason of the agent's own."""
         for level, _ in sorted(self._open):
@@ -239,7 +243,7 @@ class AnswerJudge:
 
     def object(self, judgement: Judgement) -> None:
         """Hold something against the first choice that no gate sees."""
-        self._report.conclude(0, judgement, {"tokens": self.first.steps})
+        self._judge(0).object(judgement)
 
     @property
     def failures(self) -> list[Judgement]:

@@ -72,6 +72,20 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
     transport.abort.assert_called_once()
 
 
+async def test_a_client_that_does_not_read_the_end_is_given_up() -> None:
+    """Its engine's connection and its place in the queue are not held for it."""
+    asked = request(working())
+    client = Client(asked, "R1", 0.01)
+    await client.begin(200, None, {}, None, None)
+    writer, transport = asked.writer, asked.transport
+    assert isinstance(writer, Mock)
+    assert isinstance(transport, Mock)
+    writer.write_eof.side_effect = for_ever
+    with pytest.raises(ClientGoneError, match="did not read"):
+        await client.end()
+    transport.abort.assert_called_once()
+
+
 async def test_an_error_is_a_whole_answer() -> None:
     """With the headers that were asked for."""
     client = Client(request(), "R1", 5.0)

@@ -23,10 +23,12 @@ def test_what_an_agent_may_cost_is_parted() -> None:
         "attribution_per_minute": 60,
         "shadow_per_s": 20,
         "spool_max_messages": 1000,
+        "rescue_per_minute": 600,
     }
     own = settings_of(AgentSettings.model_validate(given), 0)
     assert (own.attribution_parallel, own.attribution_per_minute) == (1, 15)
     assert (own.shadow_per_s, own.spool_max_messages) == (5, 250)
+    assert own.rescue_per_minute == 150
 
 
 @pytest.mark.parametrize(("whole", "workers", "part"), [(0, 4, 0), (1, 4, 1), (9, 4, 3), (8, 4, 2)])

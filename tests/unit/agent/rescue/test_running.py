@@ -97,6 +97,17 @@ async def test_nobody_leaves_where_there_is_nobody_to_go_to() -> None:
     assert cause is None
 
 
+@pytest.mark.parametrize("ended", [False, True])
+async def test_silence_ends_a_stream_that_nobody_could_go_on_with(ended: bool) -> None:  # noqa: FBT001
+    """A client is not kept waiting until its whole deadline; an answer that has ended is whole."""
+    bench = Bench(idle_s=0.0, stall_s=0.0)
+    bench.runner.may_move = lambda _story: False
+    said = spoken("The", finish="stop") if ended else words("The")
+    client, cause = await run(bench, Script(said, None, None, broken()))
+    assert (text_of(client.sent), cause) == ("The", None if ended else Cause.BROKEN)
+    assert client.sent.endswith(DONE) == ended
+
+
 async def test_a_request_has_its_deadline() -> None:
     """Whoever writes."""
     client, cause = await run(Bench(total_s=0.0), Script(words("The"), words(" sea")))
