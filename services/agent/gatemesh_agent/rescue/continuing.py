@@ -110,16 +110,26 @@ def named_model(asked: Asked) -> Body:
 
 def by_ids(asked: Asked, kept: Kept, prompt: Tokenized) -> Continuation:
     """Return a completion of the prompt's and the answer's own tokens."""
-    body = asked.body or {}
+    body = limited(asked, kept)
     if asked.route is Route.CHAT:
         body = {name: value for name, value in body.items() if name in SHARED} | lengths_of(body)
     copy = shortened(body, kept.tokens)
-    if not any(copy.get(name) for name in LENGTHS) and (room := room_left(asked, kept, prompt)):
+    chats = asked.route is Route.CHAT and not any(copy.get(name) for name in LENGTHS)
+    if chats and (room := room_left(kept, prompt)):
         copy["max_tokens"] = room
     copy["prompt"] = [*prompt.ids, *(kept.ids or ())]
     copy.pop("add_special_tokens", None)
     asked = understand(Route.COMPLETIONS, written(copy))
     return Continuation(asked, kept.tokens, prompt_tokens=len(prompt.ids))
+
+
+def limited(asked: Asked, kept: Kept) -> Body:
+    """Return a request with its limit; who wrote more than is usual has another one of its own."""
+    body = dict(asked.body or {})
+    usual = asked.route is Route.COMPLETIONS and kept.tokens < USUAL_COMPLETION_TOKENS
+    if usual and body.get("max_tokens") is None:
+        body["max_tokens"] = USUAL_COMPLETION_TOKENS
+    return body
 
 
 def lengths_of(body: Mapping[str, Any]) -> Body:
@@ -128,10 +138,8 @@ def lengths_of(body: Mapping[str, Any]) -> Body:
     return {} if limit is None else {"max_tokens": limit}
 
 
-def room_left(asked: Asked, kept: Kept, prompt: Tokenized) -> int:
+def room_left(kept: Kept, prompt: Tokenized) -> int:
     """Return how many tokens an answer without a limit may still have; 0: the engine knows."""
-    if asked.route is Route.COMPLETIONS:
-        return max(0, USUAL_COMPLETION_TOKENS - kept.tokens)
     return max(0, prompt.room - len(prompt.ids) - kept.tokens)
 
 
@@ -141,7 +149,7 @@ def by_text(asked: Asked, kept: Kept) -> Continuation:
     if not said:
         # A turn that has not begun is asked for as it was.
         return Continuation(asked, swallows=kept.text)
-    copy = shortened(asked.body or {}, kept.tokens)
+    copy = shortened(limited(asked, kept), kept.tokens)
     if asked.route is Route.CHAT:
         copy |= begun_turn(copy, said)
     else:

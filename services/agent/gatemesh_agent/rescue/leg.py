@@ -15,6 +15,7 @@ from gatemesh_agent.rescue.hold import NOWHERE, Hold, Mark, State
 from gatemesh_agent.rescue.kept import Kept, Places, fits
 from gatemesh_agent.rescue.splicing import Splice, fields_of
 from gatemesh_agent.rescue.story import Cause, Fault, Shown, Story
+from gatemesh_agent.sse import DONE
 from gatemesh_agent.stream import GuardedStream
 from gatemesh_common.messages import CheckLevel, Outcome, Reason
 
@@ -92,8 +93,8 @@ class Leg:
         self.fault: Fault | None = None
         """Why it ends here: nothing more of it goes to the client."""
         self.cut = NOWHERE
-        self.ended = False
-        """True once the engine said how its answer ended."""
+        self.ended = self.done = False
+        """True once the engine said how its answer ended, and closed its stream in order."""
         self.moved = 0
         """Grows with each event that brings the answer on."""
         self.leaked = 0
@@ -143,7 +144,7 @@ class Leg:
             self._note_kinds(reading)
         if part.finish_reason is not None:
             self._open.discard(part.choice)
-            self.ended = not self._open
+            self.ended = not self._open and len(self._doubts) >= self._story.choices
 
     def feed(self, data: bytes, now_s: float) -> bytes:
         """Return what the client gets for these bytes; look at `fault` behind it."""
@@ -197,6 +198,8 @@ class Leg:
         if self._is_proven(before, now_s):
             return b""
         piece = self._shaped(piece)
+        if self.ended and DONE in piece:
+            self.done = True
         doubted = not self.free and (self._is_doubted or self._is_announcing)
         if not doubted and self._hold.state is State.PASSING:
             return piece if self._is_told else self._passed(piece)

@@ -228,7 +228,7 @@ class Runner:
         self._reporter.window(part.attempt.life).server_errors += 1
         now_s, leg = time.monotonic(), part.leg
         if leg.ended and part.story.route in (Route.CHAT, Route.COMPLETIONS):
-            await self._send(part, leg.close(now_s) + DONE)
+            await self._send(part, leg.close(now_s) + (b"" if leg.done else DONE))
             return
         leg.leave(Fault(Cause.BROKEN, part.attempt.instance.instance_id), now_s)
 

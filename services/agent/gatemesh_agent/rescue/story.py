@@ -100,6 +100,12 @@ class Story:
         return self.case.request.asked.route
 
     @property
+    def choices(self) -> int:
+        """How many choices the answer has."""
+        count = (self.case.request.asked.body or {}).get("n")
+        return count if type(count) is int else 1
+
+    @property
     def restarts(self) -> bool:
         """True while the client has seen nothing of an answer, so that another can be given."""
         if not self.case.client.begun:

@@ -69,6 +69,12 @@ def test_where_the_engine_knows_the_limit_none_is_named() -> None:
     assert "max_tokens" not in body_of(by_ids(asking(Route.COMPLETIONS), kept, PROMPT))
 
 
+def test_a_completion_by_text_keeps_the_usual_limit() -> None:
+    """The engine would begin to count anew."""
+    asked = asking(Route.COMPLETIONS, stop=["."])
+    assert body_of(by_text(asked, KEPT))["max_tokens"] == 13
+
+
 def test_a_chat_goes_on_in_its_own_turn() -> None:
     """Without the blank at its end, which is said again and swallowed."""
     rest = by_text(asking(max_tokens=9, tools=[]), Kept("Hello \n", None, 2))

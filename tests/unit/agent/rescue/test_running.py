@@ -7,6 +7,7 @@ from tests.unit.agent.rescue.streams import (
     Bench,
     FakeUpstream,
     Script,
+    asking,
     bare,
     broken,
     event,
@@ -17,6 +18,7 @@ from tests.unit.agent.rescue.streams import (
     words,
 )
 
+from gatemesh_agent.requests import Asked
 from gatemesh_agent.rescue.hold import HoldBounds
 from gatemesh_agent.rescue.story import Cause, StreamFaultError
 from gatemesh_agent.routing import PoolView
@@ -24,9 +26,9 @@ from gatemesh_agent.sse import DONE
 from gatemesh_common.messages import InstanceState
 
 
-async def run(bench: Bench, script: Script) -> tuple[Any, Cause | None]:
+async def run(bench: Bench, script: Script, asked: Asked | None = None) -> tuple[Any, Cause | None]:
     """Return the client of a stream, and why it left its instance."""
-    story = bench.story()
+    story = bench.story(asked)
     try:
         first = await script.first()
         attempt = bench.attempt(story)
@@ -106,6 +108,20 @@ async def test_silence_ends_a_stream_that_nobody_could_go_on_with(ended: bool) -
     client, cause = await run(bench, Script(said, None, None, broken()))
     assert (text_of(client.sent), cause) == ("The", None if ended else Cause.BROKEN)
     assert client.sent.endswith(DONE) == ended
+
+
+async def test_a_stream_that_breaks_behind_its_end_ends_once() -> None:
+    """The client has all of it."""
+    client, cause = await run(Bench(), Script(spoken("The", finish="stop") + DONE, broken()))
+    assert cause is None
+    assert client.sent.count(DONE) == 1
+
+
+async def test_a_choice_that_never_began_is_missing() -> None:
+    """One that has ended is not the whole answer."""
+    script = Script(spoken("The", finish="stop"), broken())
+    _, cause = await run(Bench(), script, asking(n=2, temperature=1))
+    assert cause is Cause.BROKEN
 
 
 async def test_a_request_has_its_deadline() -> None:
