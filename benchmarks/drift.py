@@ -3,7 +3,7 @@
     python benchmarks/drift.py [--clean FILE.jsonl.gz] [--answers N] [--json OUT]
 
 Without a file the scores are drawn: normal, the figures of one answer correlated. With recorded
-clean answers (`benchmarks/clean_answers.py`) half of the prompts teach a yardstick, and the scores
+clean answers (`benchmarks/clean_answers.py`) half of the prompts teach a baseline, and the scores
 of the other half are drawn again and again.
 """
 
@@ -26,18 +26,18 @@ from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.drift import SLACK, WATCHED, PoolDrift, Score
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.learning import Learner
-from gatemesh_agent.gates.yardstick import CLIP, Metric, Yardstick
+from gatemesh_agent.gates.pool_baseline import CLIP, Metric, PoolBaseline
 
 SHARED_SIGMA = 0.92
 """Of a score's spread, what all figures of an answer share. Source: recorded clean answers."""
 MATURE_ANSWERS = 2_000
-"""Answers that a yardstick was learnt from: its slack is that of such a one."""
+"""Answers that a baseline was learnt from: its slack is that of such a one."""
 Scores = dict[Metric, Score]
 Draw = Callable[[random.Random], Scores]
 
 
 def drawn(shift: float, answers: int) -> Draw:
-    """Return what draws normal scores around a shift, measured by a yardstick of some answers."""
+    """Return what draws normal scores around a shift, measured by a baseline of some answers."""
     own = (1.0 - SHARED_SIGMA**2) ** 0.5
     slack = SLACK / answers**0.5
 
@@ -67,13 +67,13 @@ def half_of(line: Mapping[str, Any]) -> int:
     return hashlib.sha256(prompt.encode()).digest()[0] % 2
 
 
-def scores_of(usual: Usual, yardstick: Yardstick) -> Scores:
+def scores_of(usual: Usual, baseline: PoolBaseline) -> Scores:
     """Return the scores of an answer's figures."""
     return {
         metric: Score(normal.score(usual.values[metric]), SLACK / MATURE_ANSWERS**0.5)
         for metric in WATCHED
         if metric in usual.values
-        and (normal := yardstick.normal(metric, usual.decoding, usual.script)) is not None
+        and (normal := baseline.normal(metric, usual.decoding, usual.script)) is not None
     }
 
 
@@ -86,8 +86,8 @@ def recorded_scores(lines: Sequence[Mapping[str, Any]]) -> list[Scores]:
         for other, usual in known:
             if other != half:
                 learner.add(usual)
-        yardstick = learner.yardstick()
-        found += [scores_of(usual, yardstick) for own, usual in known if own == half]
+        baseline = learner.baseline()
+        found += [scores_of(usual, baseline) for own, usual in known if own == half]
     return [scores for scores in found if scores]
 
 

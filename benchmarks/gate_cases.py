@@ -18,9 +18,9 @@ from gatemesh_agent.checking import judge_probe
 from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
-from gatemesh_agent.gates.learning import yardstick_of_pool
+from gatemesh_agent.gates.learning import baseline_of_pool
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.saved import SavedError, steps_of_case
 from gatemesh_common.messages import CheckLevel, Outcome
 from gatemesh_shadow.compare import judge_pair
@@ -82,7 +82,7 @@ def judge_case(fields: Mapping[str, Any], rng: random.Random, cosine: float | No
     text = response.get("text") or ""
     steps = steps_of_case(response.get("logprobs") or (), "case")
     began = time.perf_counter()
-    chain = GateChain(context_of(fields["request"]), yardstick=yardstick_of(fields))
+    chain = GateChain(context_of(fields["request"]), baseline=baseline_of(fields))
     fired_at = None
     fed = taken = 0
     for piece in pieces_of(text, rng):
@@ -246,10 +246,10 @@ def times(cases: Sequence[Case]) -> dict[str, float]:
     return {"median": round(statistics.median(spent), 3), "max": round(spent[-1], 3)}
 
 
-def yardstick_of(fields: Mapping[str, Any]) -> Yardstick:
-    """Return the yardstick that a case brings along; an empty one when it brings none."""
+def baseline_of(fields: Mapping[str, Any]) -> PoolBaseline:
+    """Return the baseline that a case brings along; an empty one when it brings none."""
     known = fields.get("baseline")
-    return yardstick_of_pool(known) if known else NO_YARDSTICK
+    return baseline_of_pool(known) if known else NO_BASELINE
 
 
 def shadow_judgements(fields: Mapping[str, Any], cosine: float | None) -> tuple[Judgement, ...]:

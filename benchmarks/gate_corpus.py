@@ -1,6 +1,6 @@
 """Recorded answers of a real engine through the gates: each alone, and each file as one life.
 
-L2's yardstick is learnt from the clean answers; these are judged by what the other half of the
+L2's baseline is learnt from the clean answers; these are judged by what the other half of the
 prompts gave. L4 compares greedy answers with the clean ones of the same request.
 """
 
@@ -19,8 +19,8 @@ from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.drift import LifeDrift, PoolDrift
 from gatemesh_agent.gates.learning import Learner
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.gates.refusal import is_nan_refusal
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.saved import SavedChoice, SavedError, read_recorded
 from gatemesh_agent.saved_judging import judge_choice
 from gatemesh_common.messages import CheckLevel
@@ -46,7 +46,7 @@ class Judged:
 def judge_answer(
     line: Line,
     vocab_size: int | None,
-    yardstick: Yardstick = NO_YARDSTICK,
+    baseline: PoolBaseline = NO_BASELINE,
     drift: LifeDrift | None = None,
 ) -> Judged:
     """Judge one recorded answer by the inline gates."""
@@ -59,7 +59,7 @@ def judge_answer(
         chain = GateChain(
             context_of(line["request"]),
             vocab_size,
-            yardstick=yardstick,
+            baseline=baseline,
             drift=drift,
             fingerprint=fingerprint_of(line),
         )
@@ -86,14 +86,14 @@ def choices_of(line: Line) -> tuple[SavedChoice, ...]:
 class Learnt:
     """What the clean answers teach."""
 
-    whole: Yardstick
-    halves: tuple[Yardstick, Yardstick]
+    whole: PoolBaseline
+    halves: tuple[PoolBaseline, PoolBaseline]
     """Learnt from the prompts with an even, and an odd hash."""
     answers: Mapping[str, str]
     """Text of the clean greedy answer by request."""
 
-    def yardstick_for(self, line: Line, *, healthy: bool) -> Yardstick:
-        """Return a yardstick that this very prompt did not shape, if the answer is clean."""
+    def baseline_for(self, line: Line, *, healthy: bool) -> PoolBaseline:
+        """Return a baseline that this very prompt did not shape, if the answer is clean."""
         return self.halves[1 - half_of(line)] if healthy else self.whole
 
 
@@ -115,12 +115,10 @@ def learn(lines: Sequence[Line]) -> Learnt:
         if line["request"].get("temperature") == 0 and line["status"] == 200
     }
     halves = [[line for line in lines if half_of(line) == half] for half in (0, 1)]
-    return Learnt(
-        yardstick_from(lines), (yardstick_from(halves[0]), yardstick_from(halves[1])), texts
-    )
+    return Learnt(baseline_from(lines), (baseline_from(halves[0]), baseline_from(halves[1])), texts)
 
 
-def yardstick_from(lines: Sequence[Line]) -> Yardstick:
+def baseline_from(lines: Sequence[Line]) -> PoolBaseline:
     """Return what is normal by these answers, some dozens of each kind; a manager wants 50."""
     learner = Learner()
     for line in lines:
@@ -129,7 +127,7 @@ def yardstick_from(lines: Sequence[Line]) -> Yardstick:
             judge_choice(choice, chain)
             if chain.usual is not None:
                 learner.add(chain.usual)
-    return learner.yardstick()
+    return learner.baseline()
 
 
 def measure_corpus(folder: Path, vocab_size: int | None) -> dict[str, dict[str, Any]]:
@@ -165,8 +163,8 @@ def measure_variant(
     judged: list[tuple[Line, Judged]] = []
     for number, line in enumerate(lines, 1):
         try:
-            yardstick = learnt.yardstick_for(line, healthy=healthy)
-            found = judge_answer(line, vocab_size, yardstick, life)
+            baseline = learnt.baseline_for(line, healthy=healthy)
+            found = judge_answer(line, vocab_size, baseline, life)
         except (SavedError, ValueError, AttributeError, TypeError) as error:
             raise InputError(f"{path}, line {number}: odd response ({error})") from error
         if not healthy:

@@ -67,7 +67,7 @@ def check(chain: GateChain) -> None:
     """Make sure that every gate was at work to the end.
 
     Raises:
-        InputError: one failed, or abstained but for want of a yardstick.
+        InputError: one failed, or abstained but for want of a baseline.
     """
     for found in chain.finish("stop"):
         at_work = found.outcome is Outcome.PASSED or (

@@ -1,4 +1,4 @@
-"""What goes to the shadow, and the yardsticks that are shared by all agents of a pool."""
+"""What goes to the shadow, and the baselines that are shared by all agents of a pool."""
 
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -26,7 +26,7 @@ def any_script(script: str) -> str:
 
 
 Figure = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
-"""A figure that can be reckoned with: one absurd sketch must not spoil a pool's yardstick."""
+"""A figure that can be reckoned with: one absurd sketch must not spoil a pool's baseline."""
 
 
 class ShadowSample(InstanceMessage):
@@ -113,7 +113,7 @@ class BaselineEntry(BaseModel):
 
 
 class Baseline(Message):
-    """The pool's yardstick for one model version (event, also a heartbeat; by the manager).
+    """The pool's baseline for one model version (event, also a heartbeat; by the manager).
 
     Learnt from instances that are healthy; agents keep the highest version.
     """

@@ -1,4 +1,4 @@
-"""Histograms of figures over many answers, and the yardstick that is read off them. Pure."""
+"""Histograms of figures over many answers, and the baseline that is read off them. Pure."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Follows the pool's yardsticks, which the manager repeats every few seconds."""
+"""Follows the pool's baselines, which the manager repeats every few seconds."""
 
 import logging
 
@@ -13,11 +13,11 @@ from gatemesh_common.messages import Baseline, key_segment
 log = logging.getLogger(__name__)
 
 SILENCE_S = 120.0
-"""The manager repeats a yardstick every 10 s; after so long a silence the queue is made anew."""
+"""The manager repeats a baseline every 10 s; after so long a silence the queue is made anew."""
 
 
 class BaselineFeed:
-    """Keeps the agent on the newest yardsticks of its pool."""
+    """Keeps the agent on the newest baselines of its pool."""
 
     def __init__(self, pool: str, baselines: Baselines) -> None:
         self._pool = pool
@@ -29,7 +29,7 @@ class BaselineFeed:
         await follow_for_ever(amqp_url, key, SILENCE_S, self.receive)
 
     async def receive(self, body: bytes) -> None:
-        """Take in one message; a yardstick that cannot be read changes nothing."""
+        """Take in one message; a baseline that cannot be read changes nothing."""
         try:
             baseline = Baseline.model_validate_json(body)
         except ValidationError as error:

@@ -1,11 +1,11 @@
-"""The yardsticks that an agent knows: the newest of each model version, also on disk."""
+"""The baselines that an agent knows: the newest of each model version, also on disk."""
 
 import logging
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_common.messages import Baseline
 from gatemesh_common.versions import supersedes
 
@@ -31,12 +31,12 @@ class Baselines:
         self._pool = pool
         self._store = store
         self._known: dict[str, Baseline] = {}
-        self._yardsticks: dict[str, Yardstick] = {}
+        self._baselines: dict[str, PoolBaseline] = {}
         for baseline in load_baselines(store) if store else ():
             self._keep(baseline)
 
     def take(self, baseline: Baseline) -> bool:
-        """Measure by this yardstick from now on, unless the present one is as new."""
+        """Measure by this baseline from now on, unless the present one is as new."""
         if not self._keep(baseline):
             return False
         if self._store is not None:
@@ -56,15 +56,15 @@ class Baselines:
         # The newest stand last, so that the first to go is the one not heard of for longest.
         self._known.pop(baseline.model_version, None)
         self._known[baseline.model_version] = baseline
-        self._yardsticks[baseline.model_version] = Yardstick.of(baseline.entries)
+        self._baselines[baseline.model_version] = PoolBaseline.of(baseline.entries)
         if len(self._known) > MOST_VERSIONS:
             oldest = next(iter(self._known))
-            del self._known[oldest], self._yardsticks[oldest]
+            del self._known[oldest], self._baselines[oldest]
         return True
 
-    def yardstick(self, model_version: str | None) -> Yardstick:
-        """Return what is normal for a model version; an empty yardstick while nothing is known."""
-        return self._yardsticks.get(model_version or UNKNOWN, NO_YARDSTICK)
+    def baseline(self, model_version: str | None) -> PoolBaseline:
+        """Return what is normal for a model version; an empty baseline while nothing is known."""
+        return self._baselines.get(model_version or UNKNOWN, NO_BASELINE)
 
     def shadow_share(self, model_version: str | None) -> float:
         """Return the share of answers that the pool's policy sends to the shadow at least."""
@@ -73,7 +73,7 @@ class Baselines:
 
 
 def save_baselines(path: Path, baselines: tuple[Baseline, ...]) -> None:
-    """Replace the stored yardsticks in one step; a full disk is logged, judging goes on."""
+    """Replace the stored baselines in one step; a full disk is logged, judging goes on."""
     beside = path.with_suffix(".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def save_baselines(path: Path, baselines: tuple[Baseline, ...]) -> None:
 
 
 def load_baselines(path: Path) -> tuple[Baseline, ...]:
-    """Return the stored yardsticks; none when they cannot be read."""
+    """Return the stored baselines; none when they cannot be read."""
     try:
         return StoredBaselines.model_validate_json(path.read_bytes()).baselines
     except FileNotFoundError:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.judge_report import as_fields, show, summary
 from gatemesh_agent.plugins import Source, load_gates
 from gatemesh_agent.saved import SavedAnswer, SavedError, object_of, read_saved
@@ -119,9 +119,9 @@ def gates_of(options: argparse.Namespace) -> Gates:
         SavedError: the baseline cannot be read.
         SettingsError: a plugged-in gate cannot be had.
     """
-    yardstick = yardstick_of(options.baseline) if options.baseline else NO_YARDSTICK
+    baseline = baseline_of(options.baseline) if options.baseline else NO_BASELINE
     plugs = load_gates(options.gate, settings_in(options.gate_settings), "saved", OPTIONS)
-    return Gates(options.vocab_size, yardstick, plugs)
+    return Gates(options.vocab_size, baseline, plugs)
 
 
 def settings_in(text: str) -> Mapping[str, str]:
@@ -137,8 +137,8 @@ def settings_in(text: str) -> Mapping[str, str]:
     return pairs if isinstance(pairs, dict) else {}
 
 
-def yardstick_of(path: Path) -> Yardstick:
-    """Return the yardstick in a file: a baseline message, or the list of its entries.
+def baseline_of(path: Path) -> PoolBaseline:
+    """Return the baseline in a file: a baseline message, or the list of its entries.
 
     Raises:
         SavedError: it holds none.
@@ -146,7 +146,7 @@ def yardstick_of(path: Path) -> Yardstick:
     try:
         value = json.loads(read_bytes(path))
         entries = value.get("entries") if isinstance(value, dict) else value
-        return Yardstick.of(ENTRIES.validate_python(entries))
+        return PoolBaseline.of(ENTRIES.validate_python(entries))
     except ValidationError as error:
         place, message = misfits_of(error)[0]
         field = place_words(("entries", *place))

@@ -17,9 +17,9 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.gates.plugged import Plugs
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
 from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
@@ -348,7 +348,7 @@ class Judging:
             report, ended = self.watcher.watch(exchange, report)
         life, origin = exchange.life, exchange.request.origin
         measured = Measured(
-            self._yardstick(life.model_version),
+            self._baseline(life.model_version),
             self._drift.of((life.instance_id, life.incarnation)),
             origin.prompt_fingerprint,
         )
@@ -378,15 +378,15 @@ class Judging:
         """
         measured = UNMEASURED
         if accused is not None:
-            measured = Measured(self._yardstick(accused.model_version), lean_of(accused))
+            measured = Measured(self._baseline(accused.model_version), lean_of(accused))
         with self._open(asked, Collected(), top_logprobs, measured) as judge:
             judge.take_event(fields)
         return judge
 
-    def _yardstick(self, model_version: str | None) -> Yardstick:
+    def _baseline(self, model_version: str | None) -> PoolBaseline:
         if self._baselines is None:
-            return NO_YARDSTICK
-        return self._baselines.yardstick(model_version)
+            return NO_BASELINE
+        return self._baselines.baseline(model_version)
 
     def flags(self, asked: Asked) -> Judgement | None:
         """Return what a plugged-in gate holds against the request itself; None lets it pass."""
@@ -425,7 +425,7 @@ class Judging:
             lambda: GateChain(
                 context,
                 vocab_size,
-                yardstick=measured.yardstick,
+                baseline=measured.baseline,
                 drift=measured.drift,
                 fingerprint=measured.fingerprint,
                 plugged=plugs.open(body, context.prompt) if plugs else None,

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from gatemesh_agent.gates.drift import Drift, WitnessDrift
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric, Yardstick
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, Metric, PoolBaseline
 from gatemesh_common.messages import Reason, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The yardstick of an answer, and whose drift the answer becomes part of."""
+    """The baseline of an answer, and whose drift the answer becomes part of."""
 
-    yardstick: Yardstick = NO_YARDSTICK
+    baseline: PoolBaseline = NO_BASELINE
     drift: Drift | None = None
     fingerprint: str | None = None
 

@@ -8,8 +8,8 @@ from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.plugged import Plugs
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.gates.refusal import is_nan_refusal
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_agent.judging import NAN_REFUSAL
 from gatemesh_agent.reading import CallParts
 from gatemesh_agent.saved import OK, SavedAnswer, SavedChoice
@@ -22,14 +22,14 @@ class Gates:
     """What the gates are given beside the answer."""
 
     vocab_size: int | None = None
-    yardstick: Yardstick = NO_YARDSTICK
+    baseline: PoolBaseline = NO_BASELINE
     plugs: Plugs | None = None
 
     def open(self, request: Mapping[str, Any]) -> GateChain:
         """Return the gates of one choice."""
         context = context_of(request)
         plugged = self.plugs.open(request, context.prompt) if self.plugs else None
-        return GateChain(context, self.vocab_size, yardstick=self.yardstick, plugged=plugged)
+        return GateChain(context, self.vocab_size, baseline=self.baseline, plugged=plugged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,7 @@ def calibration_path(settings: AgentSettings) -> Path:
 
 
 def baselines_path(settings: AgentSettings) -> Path:
-    """Return the file of the last yardsticks."""
+    """Return the file of the last baselines."""
     return settings.spool_dir / f"baselines-{settings.id}.json"
 
 

@@ -183,7 +183,7 @@ class Signs:
 
 
 def share_of(sign: Sign, peers: list[Note]) -> float:
-    """Return how many of the peers' notes show a sign; few are no yardstick."""
+    """Return how many of the peers' notes show a sign; few are no baseline."""
     if len(peers) < max(sign.peers_fewest, PEERS_FEWEST):
         return 0.0
     return sum(map(sign.shows, peers)) / len(peers)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gatemesh_agent.gates.l2_perplexity import Usual
-from gatemesh_agent.gates.yardstick import WIDTHS, Kind
+from gatemesh_agent.gates.pool_baseline import WIDTHS, Kind
 from gatemesh_common.delays import bin_of
 from gatemesh_common.messages import CheckLevel, GateCounts, Outcome, Sketch, TelemetryWindow
 from gatemesh_common.sketches import Histogram
@@ -15,7 +15,7 @@ Life = tuple[str, int]
 """Instance and incarnation."""
 
 MOST_SKETCHES = 200
-"""In one window; answers in yet another script are left out of the yardstick."""
+"""In one window; answers in yet another script are left out of the baseline."""
 
 
 @dataclass(slots=True)

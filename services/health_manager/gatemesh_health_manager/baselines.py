@@ -1,4 +1,4 @@
-"""The pools' yardsticks: sketches of healthy instances merged, bounded, faded. Pure."""
+"""The pools' baselines: sketches of healthy instances merged, bounded, faded. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -237,16 +237,16 @@ class SlowStart(Section):
 
 
 class BaselinePolicy(Section):
-    """How the pool's yardstick is learnt from its healthy instances."""
+    """How the pool's baseline is learnt from its healthy instances."""
 
     min_samples: int = Field(default=50, ge=10, le=1_000_000)
-    """Answers of a kind before it has a yardstick; until then gate L2 skips it as `warming`."""
+    """Answers of a kind before it has a baseline; until then gate L2 skips it as `warming`."""
     keep_samples: int = Field(default=20_000, ge=100, le=10_000_000)
     """Answers of one kind that count of one instance; beyond, old ones fade as new ones come."""
     settle_s: Seconds = 120.0
     """How long sketches wait; those of an instance that did not stay healthy are dropped."""
     max_share: float = Field(default=0.5, gt=0, le=1)
-    """Largest share that one instance has in a yardstick that others add to, too."""
+    """Largest share that one instance has in a baseline that others add to, too."""
     shadow_share: float = Field(default=0.0, ge=0, le=1)
     """Share of answers that agents send to the shadow at least."""
     forget_after_days: float = Field(default=30.0, gt=0, le=3650)

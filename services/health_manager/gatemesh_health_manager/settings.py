@@ -45,7 +45,7 @@ class HealthManagerSettings(DatabaseSettings):
     """Seconds between two repetitions of the routing tables."""
 
     baseline_s: float = Field(default=10.0, gt=0, le=600)
-    """Seconds between two looks at waiting sketches, and two repetitions of the yardsticks."""
+    """Seconds between two looks at waiting sketches, and two repetitions of the baselines."""
 
     inbox_keep_h: float = Field(default=72.0, ge=1, le=8760)
     """Hours for which ids of handled messages are kept; longer than any redelivery takes."""

@@ -1,4 +1,4 @@
-"""Yardsticks in the database: sketches that wait, what instances showed, what was published."""
+"""Baselines in the database: sketches that wait, what instances showed, what was published."""
 
 import logging
 from collections import defaultdict
@@ -72,7 +72,7 @@ class BaselineStore:
                 await self._rewrite(connection, (pool, model_version), now)
 
     async def baselines(self) -> list[Baseline]:
-        """Return the yardstick of every model version that an instance serves."""
+        """Return the baseline of every model version that an instance serves."""
         async with transaction(self._engine) as connection:
             used = await used_homes(connection)
             rows = (await connection.execute(select(BASELINES))).mappings().all()
@@ -270,7 +270,7 @@ async def used_homes(connection: AsyncConnection) -> set[Home]:
 
 
 async def missing_homes(connection: AsyncConnection) -> set[Home]:
-    """Return the homes in use that have no yardstick yet, not even an empty one."""
+    """Return the homes in use that have no baseline yet, not even an empty one."""
     rows = await connection.execute(select(BASELINES.c.pool, BASELINES.c.model_version))
     return await used_homes(connection) - {(row.pool, row.model_version) for row in rows}
 
@@ -287,7 +287,7 @@ async def forget_home(
 
 
 def message(row: RowMapping, now: datetime) -> Baseline:
-    """Return a yardstick as it travels."""
+    """Return a baseline as it travels."""
     return Baseline(
         timestamp=now,
         pool=row["pool"],

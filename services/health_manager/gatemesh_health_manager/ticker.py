@@ -159,7 +159,7 @@ class Ticker:
                 await self._publisher.publish(table)
 
     async def measure(self) -> None:
-        """Take in what healthy instances showed, and repeat every yardstick once."""
+        """Take in what healthy instances showed, and repeat every baseline once."""
         if await self._leadership.held():
             await self._baselines.settle()
             for baseline in await self._baselines.baselines():
@@ -173,7 +173,7 @@ class Ticker:
                 await self._publisher.publish(capture_terms(table.pool, rules, table.timestamp))
 
     async def clean(self) -> None:
-        """Make the days to come; forget what is past keeping, and yardsticks that nobody uses."""
+        """Make the days to come; forget what is past keeping, and baselines that nobody uses."""
         if not await self._leadership.held():
             return
         await self._days.prepare()

@@ -1,4 +1,4 @@
-"""Agents measure by the manager's yardsticks, with and without a broker."""
+"""Agents measure by the manager's baselines, with and without a broker."""
 
 import asyncio
 import contextlib
@@ -69,7 +69,7 @@ def answer(logprob: float) -> bytes:
 
 
 async def repeat(publisher: Publisher, told: tuple[Baseline, ...], path: Path) -> None:
-    """Publish yardsticks as the manager does, until the agent has one on disk."""
+    """Publish baselines as the manager does, until the agent has one on disk."""
     async with asyncio.timeout(30):
         while not load_baselines(path):
             for each in told:
@@ -78,7 +78,7 @@ async def repeat(publisher: Publisher, told: tuple[Baseline, ...], path: Path) -
 
 
 async def tell(amqp_url: str, folder: Path, *told: Baseline) -> None:
-    """Have a running agent hear yardsticks until it has them on disk."""
+    """Have a running agent hear baselines until it has them on disk."""
     settings = settings_for(folder, {}, GATEMESH_AMQP_URL=amqp_url)
     async with build_agent(settings) as agent, Publisher(amqp_url, "test") as publisher:
         await declare_topology(await publisher.channel())
@@ -92,7 +92,7 @@ async def tell(amqp_url: str, folder: Path, *told: Baseline) -> None:
                 await following
 
 
-async def test_a_yardstick_is_kept_for_a_start_without_a_broker(
+async def test_a_baseline_is_kept_for_a_start_without_a_broker(
     vhost_url: str, tmp_path: Path
 ) -> None:
     """An agent that restarts while the broker is away still knows what is normal."""
@@ -108,7 +108,7 @@ async def test_a_yardstick_is_kept_for_a_start_without_a_broker(
 
 
 async def test_figures_of_usual_answers_go_into_telemetry(tmp_path: Path) -> None:
-    """While the pool has no yardstick yet, too."""
+    """While the pool has no baseline yet, too."""
     async with (
         engine(saying(answer(-0.6))) as good,
         serving(settings_for(tmp_path, {"engine-0": good})) as setup,

@@ -37,7 +37,7 @@ STANDING_CLOCK = f"""
     GRANT USAGE ON SCHEMA night TO PUBLIC;
     CREATE FUNCTION night.now() RETURNS timestamptz LANGUAGE sql STABLE
         AS $$ SELECT '{THREE.isoformat()}'::timestamptz $$"""
-YARDSTICK = """
+BASELINE = """
     INSERT INTO baselines (pool, model_version, version, shadow_share, entries, changed_at)
     VALUES ('chat', 'chat-8b-2', 7, 0, '[{"metric": "surprisal", "decoding": "greedy",
         "script": "latin", "count": 1840, "median": 0.31, "mad": 0.07}]',
@@ -67,7 +67,7 @@ def record_night(url: str) -> None:
     upgrade(url, find_migrations(None))
     asyncio.run(play(url))
     with psycopg.connect(plain_url(url), autocommit=True) as connection:
-        connection.execute(YARDSTICK.encode())
+        connection.execute(BASELINE.encode())
 
 
 async def play(url: str) -> None:

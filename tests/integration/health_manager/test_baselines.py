@@ -1,4 +1,4 @@
-"""Sketches in, a yardstick out: on a real broker and database, with managers as processes."""
+"""Sketches in, a baseline out: on a real broker and database, with managers as processes."""
 
 import asyncio
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def window(name: str, place: int, count: int = 60, **fields: object) -> Telemetr
 
 
 async def next_baseline(site: Site, wanted: Callable[[Baseline], bool]) -> Baseline:
-    """Return the next yardstick of that kind that is broadcast."""
+    """Return the next baseline of that kind that is broadcast."""
     channel = await site.publisher.channel()
     queue = await channel.declare_queue(exclusive=True, auto_delete=True)
     await queue.bind(EVENTS, "baseline.v1.default")
@@ -70,7 +70,7 @@ def settings(folder: Path, settle_s: float) -> dict[str, str]:
     }
 
 
-async def test_sketches_become_a_yardstick_that_outlives_the_manager(
+async def test_sketches_become_a_baseline_that_outlives_the_manager(
     site: Site, tmp_path: Path
 ) -> None:
     """It is repeated with the same version after a restart, and rises with what is new."""

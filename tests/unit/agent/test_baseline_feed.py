@@ -1,4 +1,4 @@
-"""The feed of yardsticks, as far as no broker is needed."""
+"""The feed of baselines, as far as no broker is needed."""
 
 import logging
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ async def test_what_arrives_is_measured_by() -> None:
     known = Baselines("p")
     feed = BaselineFeed("p", known)
     await feed.receive(baseline(3, 0.7).model_dump_json().encode())
-    assert median_of(known.yardstick("m-1")) == 0.7
+    assert median_of(known.baseline("m-1")) == 0.7
 
 
 async def test_what_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -28,10 +28,10 @@ async def test_what_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixt
         await feed.receive(b'{"pool": "p", "version": "secret"}')
     assert caplog.messages == ["baseline_refused"]
     assert "secret" not in str(caplog.records[0].__dict__)
-    assert median_of(known.yardstick("m-1")) == 0.7
+    assert median_of(known.baseline("m-1")) == 0.7
 
 
-async def test_a_yardstick_from_the_future_can_be_replaced() -> None:
+async def test_a_baseline_from_the_future_can_be_replaced() -> None:
     """Its own time is that of its arrival."""
     known = Baselines("p")
     feed = BaselineFeed("p", known)

@@ -1,17 +1,17 @@
-"""The newest yardstick of each model version is known, also after a restart."""
+"""The newest baseline of each model version is known, also after a restart."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gatemesh_agent.baselines import MOST_VERSIONS, Baselines, load_baselines
-from gatemesh_agent.gates.yardstick import Metric, Yardstick
+from gatemesh_agent.gates.pool_baseline import Metric, PoolBaseline
 from gatemesh_common.messages import Baseline, BaselineEntry, Decoding
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def baseline(version: int, median: float = 0.5, model: str = "m-1", pool: str = "p") -> Baseline:
-    """Return a yardstick of one figure."""
+    """Return a baseline of one figure."""
     entry = BaselineEntry(
         metric=Metric.NLL_WHOLE,
         decoding=Decoding.GREEDY,
@@ -30,9 +30,9 @@ def baseline(version: int, median: float = 0.5, model: str = "m-1", pool: str = 
     )
 
 
-def median_of(yardstick: Yardstick) -> float | None:
-    """Return the one median of a yardstick."""
-    normal = yardstick.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "latin")
+def median_of(baseline: PoolBaseline) -> float | None:
+    """Return the one median of a baseline."""
+    normal = baseline.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "latin")
     return normal.median if normal else None
 
 
@@ -42,18 +42,18 @@ def test_the_highest_version_counts() -> None:
     assert known.take(baseline(2, 0.6))
     assert not known.take(baseline(2, 0.9))
     assert not known.take(baseline(1, 0.9))
-    assert median_of(known.yardstick("m-1")) == 0.6
+    assert median_of(known.baseline("m-1")) == 0.6
     assert known.take(baseline(3, 0.7))
-    assert median_of(known.yardstick("m-1")) == 0.7
+    assert median_of(known.baseline("m-1")) == 0.7
 
 
 def test_a_lower_version_that_is_much_younger_counts() -> None:
-    """An absurd version must not hold the yardstick for ever."""
+    """An absurd version must not hold the baseline for ever."""
     known = Baselines("p")
     assert known.take(baseline(2**62, 0.6))
     later = {"timestamp": NOON + timedelta(seconds=11)}
     assert known.take(baseline(7, 0.7).model_copy(update=later))
-    assert median_of(known.yardstick("m-1")) == 0.7
+    assert median_of(known.baseline("m-1")) == 0.7
 
 
 def test_each_model_version_has_its_own() -> None:
@@ -61,17 +61,17 @@ def test_each_model_version_has_its_own() -> None:
     known = Baselines("p")
     known.take(baseline(1, 0.5, "m-1"))
     known.take(baseline(1, 0.9, "unknown"))
-    assert median_of(known.yardstick("m-1")) == 0.5
-    assert median_of(known.yardstick(None)) == 0.9
-    assert median_of(known.yardstick("m-2")) is None
+    assert median_of(known.baseline("m-1")) == 0.5
+    assert median_of(known.baseline(None)) == 0.9
+    assert median_of(known.baseline("m-2")) is None
     assert (known.shadow_share("m-1"), known.shadow_share("m-2")) == (0.25, 0.0)
 
 
-def test_another_pools_yardstick_is_not_taken() -> None:
+def test_another_pools_baseline_is_not_taken() -> None:
     """Its traffic differs."""
     known = Baselines("p")
     assert not known.take(baseline(1, pool="q"))
-    assert median_of(known.yardstick("m-1")) is None
+    assert median_of(known.baseline("m-1")) is None
 
 
 def test_it_outlives_a_restart(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_it_outlives_a_restart(tmp_path: Path) -> None:
     known.take(baseline(4, 0.6, "m-1"))
     known.take(baseline(7, 0.8, "m-2"))
     again = Baselines("p", path)
-    assert median_of(again.yardstick("m-1")) == 0.6
-    assert median_of(again.yardstick("m-2")) == 0.8
+    assert median_of(again.baseline("m-1")) == 0.6
+    assert median_of(again.baseline("m-2")) == 0.8
     assert not again.take(baseline(7, 0.9, "m-2"))
-    assert median_of(Baselines("q", path).yardstick("m-1")) is None
+    assert median_of(Baselines("q", path).baseline("m-1")) is None
 
 
 def test_old_model_versions_are_forgotten() -> None:
@@ -94,8 +94,8 @@ def test_old_model_versions_are_forgotten() -> None:
         known.take(baseline(1, model=f"m-{number}"))
     known.take(baseline(2, model="m-0"))
     known.take(baseline(1, model="new"))
-    assert median_of(known.yardstick("m-0")) is not None
-    assert median_of(known.yardstick("m-1")) is None
+    assert median_of(known.baseline("m-0")) is not None
+    assert median_of(known.baseline("m-1")) is None
 
 
 def test_what_cannot_be_read_or_written_changes_nothing(tmp_path: Path) -> None:
@@ -108,4 +108,4 @@ def test_what_cannot_be_read_or_written_changes_nothing(tmp_path: Path) -> None:
     path.mkdir()
     known = Baselines("p", path)
     assert known.take(baseline(1))
-    assert median_of(known.yardstick("m-1")) == 0.5
+    assert median_of(known.baseline("m-1")) == 0.5

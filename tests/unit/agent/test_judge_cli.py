@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatemesh_agent.judge_cli import CLEAN, FAILED, WRONG, main, yardstick_of
+from gatemesh_agent.judge_cli import CLEAN, FAILED, WRONG, baseline_of, main
 from gatemesh_agent.saved import SavedError
 
 ANSWERS = Path(__file__).resolve().parents[2] / "data" / "answers"
@@ -84,13 +84,13 @@ def test_a_baseline_is_a_message_or_its_entries(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     for value in ([ENTRY | ENTRY_FIGURES], {"entries": [ENTRY | ENTRY_FIGURES]}):
         path.write_text(json.dumps(value))
-        assert len(yardstick_of(path).normals) == 1
+        assert len(baseline_of(path).normals) == 1
     path.write_text(json.dumps([ENTRY]))
     with pytest.raises(SavedError, match="entries"):
-        yardstick_of(path)
+        baseline_of(path)
     path.write_text("x")
     with pytest.raises(SavedError, match="not JSON"):
-        yardstick_of(path)
+        baseline_of(path)
 
 
 def test_what_no_gate_could_judge_is_not_clean(tmp_path: Path) -> None:

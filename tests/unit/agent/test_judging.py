@@ -16,8 +16,8 @@ from gatemesh_agent.collected import Collected
 from gatemesh_agent.gates.judgement import Judgement, passed, skipped
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.l3_distribution import Follower
+from gatemesh_agent.gates.pool_baseline import Metric
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import Metric
 from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.reading import Part
 from gatemesh_agent.reporting import Life, Origin, Reporter
@@ -417,7 +417,7 @@ def feed(judging_: Judging, logprob: float, prompt: str = "f") -> None:
         judge.take_event(event(".", logprob=logprob, finish="stop"))
 
 
-def test_l2_measures_by_the_yardstick_of_the_model_version() -> None:
+def test_l2_measures_by_the_baseline_of_the_model_version() -> None:
     """The verdict says by which figures."""
     judging_, published = judging()
     feed(judging_, -2.5)
@@ -428,7 +428,7 @@ def test_l2_measures_by_the_yardstick_of_the_model_version() -> None:
 
 
 def test_a_life_that_leans_is_reported_by_distinct_prompts() -> None:
-    """And no longer adds to the yardstick."""
+    """And no longer adds to the baseline."""
     telemetry = Telemetry("agent-0", "p", NOON)
     judging_, published = judging(telemetry)
     for number in range(14):
@@ -467,7 +467,7 @@ DRIFT = SPIKE.model_copy(
 def test_a_second_answer_is_measured_and_leaves_no_trace(
     accused: Verdict | None, logprob: float, reasons: set[Reason]
 ) -> None:
-    """By the same yardstick: a prompt that makes healthy instances lean, too, is to blame."""
+    """By the same baseline: a prompt that makes healthy instances lean, too, is to blame."""
     telemetry = Telemetry("agent-0", "p", NOON)
     judging_, published = judging(telemetry)
     content = [{"token": f"{word} ", "logprob": logprob, "top_logprobs": []} for word in WORDS]

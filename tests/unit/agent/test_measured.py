@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from gatemesh_agent.gates.drift import WitnessDrift
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, Metric
 from gatemesh_agent.measured import UNMEASURED, lean_of
 from gatemesh_common.messages import CheckLevel, Reason, Verdict
 
@@ -23,7 +23,7 @@ def test_a_drift_is_looked_for_in_its_direction() -> None:
     assert lean_of(VERDICT.model_copy(update={"reason": Reason.PERPLEXITY_SPIKE})) is None
 
 
-def test_what_is_not_measured_has_no_yardstick() -> None:
+def test_what_is_not_measured_has_no_baseline() -> None:
     """So L2 skips it."""
-    assert UNMEASURED.yardstick is NO_YARDSTICK
+    assert UNMEASURED.baseline is NO_BASELINE
     assert UNMEASURED.drift is None

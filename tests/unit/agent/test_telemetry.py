@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gatemesh_agent.gates.l2_perplexity import Usual
-from gatemesh_agent.gates.yardstick import Metric
+from gatemesh_agent.gates.pool_baseline import Metric
 from gatemesh_agent.telemetry import MOST_SKETCHES, Telemetry, Window
 from gatemesh_common.messages import CheckLevel, Decoding, GateCounts, Outcome, Sketch
 

@@ -1,4 +1,4 @@
-"""Samples for the shadow, and shared yardsticks."""
+"""Samples for the shadow, and shared baselines."""
 
 import math
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def test_sketches_keep_their_bins_as_numbers() -> None:
     assert Sketch.model_validate_json(sketch.model_dump_json()) == sketch
 
 
-def test_a_yardstick_has_no_negative_spread() -> None:
+def test_a_baseline_has_no_negative_spread() -> None:
     """It divides."""
     with pytest.raises(ValidationError, match="mad"):
         BaselineEntry(
@@ -69,7 +69,7 @@ ENTRY: dict[str, Any] = {
         {"quantiles": [2.0, 1.0]},
     ],
 )
-def test_a_yardstick_is_finite_and_in_order(absurd: dict[str, Any]) -> None:
+def test_a_baseline_is_finite_and_in_order(absurd: dict[str, Any]) -> None:
     """An agent that measured by another would fail every answer, or none."""
     fine = BaselineEntry.model_validate({**ENTRY, "quantiles": [1.0, 1.0, 2.0]})
     assert fine.quantiles == (1.0, 1.0, 2.0)

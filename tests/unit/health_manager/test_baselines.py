@@ -1,4 +1,4 @@
-"""A yardstick is learnt from healthy instances, from none too much, and fades slowly."""
+"""A baseline is learnt from healthy instances, from none too much, and fades slowly."""
 
 import random
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_a_healthy_instance_counts() -> None:
     ],
 )
 def test_any_other_does_not(standing: Standing | None) -> None:
-    """A bad instance must not move the yardstick that it is measured by."""
+    """A bad instance must not move the baseline that it is measured by."""
     assert not may_count(HELD, standing)
 
 

@@ -88,7 +88,7 @@ def test_delays_are_counted_over_streams() -> None:
     assert rates(late(), pool) == {"a": Measure(20, end_of(26))}
 
 
-def test_an_instance_is_not_its_own_yardstick() -> None:
+def test_an_instance_is_not_its_own_baseline() -> None:
     """The median is that of the others, and two of them at least."""
     pool = {
         name: Traffic(20, server_errors=errors)

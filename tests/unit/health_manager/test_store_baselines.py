@@ -1,4 +1,4 @@
-"""What the store of yardsticks promises by its shape; what it does is tested on a database."""
+"""What the store of baselines promises by its shape; what it does is tested on a database."""
 
 from datetime import UTC, datetime
 from typing import cast

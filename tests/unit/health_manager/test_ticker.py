@@ -58,12 +58,12 @@ class Parts:
         self.done.append("settle")
 
     async def baselines(self) -> list[Baseline]:
-        """Return one yardstick."""
+        """Return one baseline."""
         return [BASELINE]
 
     async def forget(self, older_than: timedelta | None = None) -> int:
-        """Count a clean-up: of days, or of yardsticks."""
-        self.done.append(f"forget {'yardsticks' if older_than is None else older_than}")
+        """Count a clean-up: of days, or of baselines."""
+        self.done.append(f"forget {'baselines' if older_than is None else older_than}")
         return 0
 
     @property
@@ -109,7 +109,7 @@ def ticker(parts: Parts) -> Ticker:
 
 
 async def test_the_leader_ticks_and_repeats() -> None:
-    """Deadlines, routing tables, yardsticks and terms."""
+    """Deadlines, routing tables, baselines and terms."""
     parts = Parts()
     await ticker(parts).tick()
     await ticker(parts).beat()
@@ -128,7 +128,7 @@ async def test_the_leader_ticks_and_repeats() -> None:
         "forget captures 14 days, 0:00:00",
         "forget 3 days, 0:00:00",
         "forget inputs 30 days, 0:00:00",
-        "forget yardsticks",
+        "forget baselines",
         "remember",
     ]
 
@@ -161,7 +161,7 @@ async def test_a_passing_fault_costs_one_round() -> None:
 
 
 async def test_a_round_that_fails_in_an_unforeseen_way_costs_no_other() -> None:
-    """Deadlines are looked at though yardsticks cannot be reckoned."""
+    """Deadlines are looked at though baselines cannot be reckoned."""
     parts = Parts()
 
     async def settle() -> None:
@@ -173,7 +173,7 @@ async def test_a_round_that_fails_in_an_unforeseen_way_costs_no_other() -> None:
 
 
 class Rules:
-    """Stands for the file, the store and the yardsticks; the store is away a few times."""
+    """Stands for the file, the store and the baselines; the store is away a few times."""
 
     def __init__(self, in_file: Policy | None, faults: int = 0) -> None:
         self.in_file = in_file
@@ -195,7 +195,7 @@ class Rules:
         self.taken_over += 1
 
 
-class Yardsticks:
+class Baselines:
     """Learns by the rules it is told."""
 
     def __init__(self, rules: Rules) -> None:
@@ -212,7 +212,7 @@ def follower(rules: Rules) -> Ticker:
         cast(Store, rules),
         cast(Publisher, None),
         cast(Leadership, Parts(leads=False)),
-        cast(BaselineStore, Yardsticks(rules)),
+        cast(BaselineStore, Baselines(rules)),
         cast(DayStore, None),
         policy_file=cast(PolicyFile, rules),
     )

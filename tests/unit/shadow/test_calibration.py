@@ -75,7 +75,7 @@ async def test_limits_without_references_are_due(tmp_path: Path) -> None:
     assert len(calibration._due(0.0)) == 1
 
 
-async def test_instances_that_disagree_are_no_yardstick(tmp_path: Path) -> None:
+async def test_instances_that_disagree_are_no_baseline(tmp_path: Path) -> None:
     """Nothing is learnt, the defaults stay."""
     calibration = calibration_of(tmp_path, engine(shift_nats=1.0), engine(shift_nats=1.0))
     assert await calibration.measure("default", "m1", PAIR) is None

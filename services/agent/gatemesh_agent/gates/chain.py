@@ -8,8 +8,8 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l1_text import Calls, TextGate
 from gatemesh_agent.gates.l2_perplexity import PerplexityGate, Usual
 from gatemesh_agent.gates.l3_distribution import DistributionGate, Follower
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Yardstick
 from gatemesh_common.gates import Ending, Gate
 from gatemesh_common.messages import CheckLevel
 
@@ -28,13 +28,13 @@ class GateChain:
         context: RequestContext,
         vocab_size: int | None = None,
         *,
-        yardstick: Yardstick = NO_YARDSTICK,
+        baseline: PoolBaseline = NO_BASELINE,
         drift: Drift | None = None,
         fingerprint: str | None = None,
         plugged: Mapping[str, Gate] | None = None,
     ) -> None:
         self._text = TextGate(context)
-        self._perplexity = PerplexityGate(context, yardstick, drift, fingerprint)
+        self._perplexity = PerplexityGate(context, baseline, drift, fingerprint)
         self._distribution = DistributionGate(context, vocab_size, self._perplexity.follow)
         others = plugged or {}
         self._others: tuple[Gate, ...] = tuple(others.values())
@@ -105,5 +105,5 @@ class GateChain:
 
     @property
     def usual(self) -> Usual | None:
-        """The figures of a whole answer that L2 holds nothing against, for the pool's yardstick."""
+        """The figures of a whole answer that L2 holds nothing against, for the pool's baseline."""
         return self._perplexity.usual

@@ -1,6 +1,6 @@
 """Whole-instance drift: many answers of one life that lean the same way, none of them proof. Pure.
 
-Each answer's figures become normal scores against the pool's yardstick. Two-sided CUSUM charts add
+Each answer's figures become normal scores against the pool's baseline. Two-sided CUSUM charts add
 them up: one chart for each figure, direction and size of shift.
 """
 
@@ -12,7 +12,7 @@ from itertools import islice
 from statistics import median
 from typing import NamedTuple, Protocol
 
-from gatemesh_agent.gates.yardstick import Metric, Normal
+from gatemesh_agent.gates.pool_baseline import Metric, Normal
 
 WATCHED = (
     Metric.NLL_16,
@@ -32,7 +32,7 @@ DEVIATES = 1.0
 """Score of an answer that leans clearly."""
 SLACK = 2.5
 """Over the root of the answers that an entry was learnt from: what its median may be off by (two
-standard errors, in normal scores). Added to the allowance, or a rough yardstick would drift."""
+standard errors, in normal scores). Added to the allowance, or a rough baseline would drift."""
 RECENT_PROMPTS = 1024
 """A prompt counts once among so many."""
 LIVES = 256
@@ -56,7 +56,7 @@ class Score(NamedTuple):
     value: float
     """Normal score."""
     slack: float
-    """What the yardstick itself may be off by."""
+    """What the baseline itself may be off by."""
 
     @classmethod
     def of(cls, normal: Normal, figure: float) -> "Score":
@@ -70,7 +70,7 @@ class Lean:
 
     metric: Metric
     direction: int
-    """1 above the yardstick, -1 below."""
+    """1 above the baseline, -1 below."""
     level: float
     limit: float
     answers: int
@@ -127,7 +127,7 @@ class LifeDrift:
 
     @property
     def tripped(self) -> bool:
-        """True while the life is off its yardstick."""
+        """True while the life is off its baseline."""
         return bool(self._tripped)
 
     def take(self, scores: Mapping[Metric, Score], fingerprint: str | None) -> Lean | None:

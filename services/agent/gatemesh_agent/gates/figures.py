@@ -1,11 +1,11 @@
-"""Figures of one choice, added up token by token: what L2 compares with the pool's yardstick."""
+"""Figures of one choice, added up token by token: what L2 compares with the pool's baseline."""
 
 import math
 from collections import Counter
 from math import exp
 
+from gatemesh_agent.gates.pool_baseline import Metric
 from gatemesh_agent.gates.scripts import script_of
-from gatemesh_agent.gates.yardstick import Metric
 
 SHORT_WINDOW = 16
 LONG_WINDOW = 64

@@ -14,9 +14,9 @@ from gatemesh_agent.gates.figures import (
     Figures,
 )
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement, passed, skipped
+from gatemesh_agent.gates.pool_baseline import NO_BASELINE, Metric, Normal, PoolBaseline, band_of
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.yardstick import NO_YARDSTICK, Metric, Normal, Yardstick, band_of
 from gatemesh_common.gates import Ending
 from gatemesh_common.messages import CheckLevel, Decoding, Outcome, Reason, Span
 
@@ -28,7 +28,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Figures of one answer, for the pool's yardstick."""
+    """Figures of one answer, for the pool's baseline."""
 
     decoding: Decoding
     script: str
@@ -41,12 +41,12 @@ class PerplexityGate:
     def __init__(
         self,
         context: RequestContext,
-        yardstick: Yardstick = NO_YARDSTICK,
+        baseline: PoolBaseline = NO_BASELINE,
         drift: Drift | None = None,
         fingerprint: str | None = None,
     ) -> None:
         self._context = context
-        self._yardstick = yardstick
+        self._baseline = baseline
         self._life = drift
         self._fingerprint = fingerprint
         self._decoding = context.decoding
@@ -121,7 +121,7 @@ class PerplexityGate:
         return self._random
 
     def _normal(self, metric: Metric) -> Normal | None:
-        return self._yardstick.normal(metric, self._decoding, self.script)
+        return self._baseline.normal(metric, self._decoding, self.script)
 
     def _window_spike(self) -> Judgement:
         figures = self.figures
@@ -241,6 +241,6 @@ class PerplexityGate:
         if concluded is None or concluded.reason not in (Reason.CLEAN, Reason.WARMING):
             return None
         if self._life is not None and self._life.tripped:
-            # Its life is off the yardstick, so it must not become part of one.
+            # Its life is off the baseline, so it must not become part of one.
             return None
         return Usual(self._decoding, self.script, self.figures.values())

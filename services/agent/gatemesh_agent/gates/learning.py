@@ -1,11 +1,18 @@
-"""Yardsticks without a mesh: learnt from answers at hand, or from a few figures of a pool. Pure."""
+"""Baselines without a mesh: learnt from answers at hand, or from a few figures of a pool. Pure."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from gatemesh_agent.gates.l2_perplexity import Usual
-from gatemesh_agent.gates.yardstick import BANDS, SIGMA_PER_MAD, WIDTHS, Kind, Metric, Yardstick
+from gatemesh_agent.gates.pool_baseline import (
+    BANDS,
+    SIGMA_PER_MAD,
+    WIDTHS,
+    Kind,
+    Metric,
+    PoolBaseline,
+)
 from gatemesh_common.messages import BaselineEntry, Decoding
 from gatemesh_common.samples import ANY_SCRIPT, BAND_MARK, any_script
 from gatemesh_common.sketches import Histogram, entry_of
@@ -34,13 +41,13 @@ class Learner:
         found = [entry_of(*kind, histogram) for kind, histogram in self._histograms.items()]
         return tuple(entry for entry in found if entry and entry.count >= least)
 
-    def yardstick(self, least: int = LEAST_ANSWERS) -> Yardstick:
-        """Return the yardstick of these entries."""
-        return Yardstick.of(self.entries(least))
+    def baseline(self, least: int = LEAST_ANSWERS) -> PoolBaseline:
+        """Return the baseline of these entries."""
+        return PoolBaseline.of(self.entries(least))
 
 
-def yardstick_of_pool(figures: Mapping[str, Any]) -> Yardstick:
-    """Return a yardstick for all answers of a pool of which only few figures are known.
+def baseline_of_pool(figures: Mapping[str, Any]) -> PoolBaseline:
+    """Return a baseline for all answers of a pool of which only few figures are known.
 
     They are mean and spread of the perplexity of past answers, `ppl_mean` and `ppl_std`, and their
     number `n`. What the windows do is not among them and is assumed.
@@ -61,4 +68,4 @@ def yardstick_of_pool(figures: Mapping[str, Any]) -> Yardstick:
         for decoding in Decoding
         for script in (ANY_SCRIPT, *(f"{ANY_SCRIPT}{BAND_MARK}{band}" for band in BANDS.values()))
     ]
-    return Yardstick.of(entries, every_script=True)
+    return PoolBaseline.of(entries, every_script=True)

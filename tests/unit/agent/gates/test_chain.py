@@ -9,8 +9,8 @@ import pytest
 
 from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
+from gatemesh_agent.gates.pool_baseline import Metric, PoolBaseline
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import Metric, Yardstick
 from gatemesh_common.messages import BaselineEntry, CheckLevel, Decoding, Outcome, Reason
 
 FOLDER = Path(__file__).parents[3] / "data" / "gates"
@@ -55,7 +55,7 @@ def test_each_gate_reports_once() -> None:
 
 
 def test_a_healthy_answer() -> None:
-    """The gates pass, L2 has no yardstick yet, and the surprisal is that of the answer."""
+    """The gates pass, L2 has no baseline yet, and the surprisal is that of the answer."""
     chain = GateChain(context_of({"messages": [], "temperature": 0}), 49_152)
     words = ("The ", "tide ", "turns.") * 3
     for word in words:
@@ -75,7 +75,7 @@ def test_l2_says_at_once_what_l3_measured_for_it() -> None:
         metric="nll_16", decoding=Decoding.GREEDY, script="latin", count=50, median=0.5, mad=0.1
     )
     context = context_of({"messages": [], "temperature": 0})
-    chain = GateChain(context, 49_152, yardstick=Yardstick.of([entry]))
+    chain = GateChain(context, 49_152, baseline=PoolBaseline.of([entry]))
     assert chain.feed_steps([calm("a ")] * 40) == ()
     odd = TokenStep("a ", -3.0, (-3.0, -3.1, -3.2))
     [found] = chain.feed_steps([odd] * 16)
@@ -89,7 +89,7 @@ def test_l2_goes_on_where_l3_has_failed() -> None:
         metric="nll_whole", decoding=Decoding.GREEDY, script="latin", count=50, median=0.5, mad=0.1
     )
     chain = GateChain(
-        context_of({"messages": [], "temperature": 0}), yardstick=Yardstick.of([entry])
+        context_of({"messages": [], "temperature": 0}), baseline=PoolBaseline.of([entry])
     )
     wrong = TokenStep("a ", -6.0, (-6.0, -0.05, -3.5))
     assert [found.gate for found in chain.feed_steps([wrong] * 20)] == [CheckLevel.L3]

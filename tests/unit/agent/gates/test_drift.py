@@ -18,7 +18,7 @@ from gatemesh_agent.gates.drift import (
     Score,
     WitnessDrift,
 )
-from gatemesh_agent.gates.yardstick import CLIP, Metric, Normal
+from gatemesh_agent.gates.pool_baseline import CLIP, Metric, Normal
 
 ONE = Metric.ENTROPY_WHOLE
 
@@ -161,7 +161,7 @@ def test_memory_is_bounded() -> None:
     assert pool.of(0) is not first
 
 
-def test_a_rough_yardstick_has_slack() -> None:
+def test_a_rough_baseline_has_slack() -> None:
     """Its own error must not look like drift."""
     rough, fine = (Normal(count, 0.5, 0.1, 0.15, 2.0, 0.0) for count in (50, 5_000))
     assert Score.of(rough, 0.8).value == Score.of(fine, 0.8).value

@@ -15,7 +15,7 @@ from gatemesh_agent.gates.figures import (
     Figures,
     main_script,
 )
-from gatemesh_agent.gates.yardstick import Metric
+from gatemesh_agent.gates.pool_baseline import Metric
 
 
 def of(steps: list[tuple[float, float, float]], text: str = "word ") -> Figures:

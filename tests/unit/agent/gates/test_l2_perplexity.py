@@ -1,4 +1,4 @@
-"""L2 fails what is far off its pool's yardstick, and skips what it cannot judge."""
+"""L2 fails what is far off its pool's baseline, and skips what it cannot judge."""
 
 import math
 import random
@@ -13,8 +13,8 @@ from gatemesh_agent.gates.drift import PoolDrift
 from gatemesh_agent.gates.entropy import measure
 from gatemesh_agent.gates.figures import SCRIPT_STEPS, SHORT_WINDOW, SHORTEST_STEPS
 from gatemesh_agent.gates.l2_perplexity import PerplexityGate
+from gatemesh_agent.gates.pool_baseline import WIDTHS, Metric, PoolBaseline
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.gates.yardstick import WIDTHS, Metric, Yardstick
 from gatemesh_common.gates import Ending
 from gatemesh_common.messages import BaselineEntry, CheckLevel, Decoding, Outcome, Reason
 from gatemesh_common.sketches import Histogram, entry_of
@@ -38,7 +38,7 @@ def entry(metric: Metric, **fields: object) -> BaselineEntry:
     return BaselineEntry.model_validate(base | {"median": MEDIANS[metric], "mad": 0.1} | fields)
 
 
-YARDSTICK = Yardstick.of([entry(metric) for metric in Metric])
+BASELINE = PoolBaseline.of([entry(metric) for metric in Metric])
 SPIKE_16 = MEDIANS[Metric.NLL_16] + math.log(3)
 
 
@@ -55,17 +55,17 @@ def step(nll: float) -> TokenStep:
 
 
 def fed(
-    nats: list[float], context: RequestContext | None = None, yardstick: Yardstick = YARDSTICK
+    nats: list[float], context: RequestContext | None = None, baseline: PoolBaseline = BASELINE
 ) -> PerplexityGate:
     """Return a gate that saw steps of these surprisals."""
-    gate = PerplexityGate(context or asking(), yardstick)
+    gate = PerplexityGate(context or asking(), baseline)
     for nll in nats:
         gate.follow(step(nll), measure(step(nll)))
     return gate
 
 
 def test_a_usual_answer_passes() -> None:
-    """And may become part of the yardstick."""
+    """And may become part of the baseline."""
     gate = fed([0.5] * 70)
     assert gate.feed_steps([]) is None
     assert gate.finish(STOP).outcome is Outcome.PASSED
@@ -108,8 +108,8 @@ def test_the_whole_answer_is_judged_too() -> None:
 def test_a_collapse_needs_many_answers() -> None:
     """Certainty that no answer of the pool ever had."""
     floor = tuple(0.4 + 0.02 * n for n in range(11))
-    known = Yardstick.of([entry(Metric.NLL_WHOLE, count=5_000, quantiles=floor)])
-    found = fed([0.01] * 64, yardstick=known).finish(STOP)
+    known = PoolBaseline.of([entry(Metric.NLL_WHOLE, count=5_000, quantiles=floor)])
+    found = fed([0.01] * 64, baseline=known).finish(STOP)
     assert found.reason is Reason.PERPLEXITY_COLLAPSE
     assert fed([0.01] * 64).finish(STOP).outcome is Outcome.PASSED
 
@@ -141,7 +141,7 @@ def test_what_it_cannot_judge(
     ("temperature", "script"), [(0.2, "cool"), (0.7, "warm"), (0.9, "hot"), (1.0, "hot")]
 )
 def test_drawn_answers_are_measured_by_band_of_temperature(temperature: float, script: str) -> None:
-    """From 0.7 to 1 the surprisal doubles: one yardstick for both would see nothing."""
+    """From 0.7 to 1 the surprisal doubles: one baseline for both would see nothing."""
     gate = fed([0.5] * 40, asking(temperature=temperature))
     gate.finish(STOP)
     assert gate.usual is not None
@@ -159,7 +159,7 @@ def test_a_drifting_life_fails_what_leans_with_it() -> None:
     life = PoolDrift().of("a")
     reasons = []
     for at in range(12):
-        gate = PerplexityGate(asking(), YARDSTICK, life, f"p{at}")
+        gate = PerplexityGate(asking(), BASELINE, life, f"p{at}")
         for _ in range(40):
             gate.follow(step(0.9), measure(step(0.9)))
         found = gate.finish(STOP)
@@ -173,15 +173,15 @@ def test_a_drifting_life_fails_what_leans_with_it() -> None:
     assert gate.usual is None
 
 
-def test_a_life_off_its_yardstick_adds_nothing_to_it() -> None:
+def test_a_life_off_its_baseline_adds_nothing_to_it() -> None:
     """Not even its usual answers."""
     life = PoolDrift().of("a")
     for at in range(40):
-        gate = PerplexityGate(asking(), YARDSTICK, life, f"p{at}")
+        gate = PerplexityGate(asking(), BASELINE, life, f"p{at}")
         for _ in range(40):
             gate.follow(step(0.9), measure(step(0.9)))
         gate.finish(STOP)
-    gate = PerplexityGate(asking(), YARDSTICK, life, "another")
+    gate = PerplexityGate(asking(), BASELINE, life, "another")
     for _ in range(40):
         gate.follow(step(0.45), measure(step(0.45)))
     assert gate.finish(STOP).outcome is Outcome.PASSED
@@ -196,7 +196,7 @@ def test_how_the_stream_was_cut_does_not_matter(seed: int, cuts: list[int]) -> N
     steps = [step(rng.expovariate(1 / level)) for _ in range(120)]
 
     def judged(edges: list[int]) -> object:
-        chain = GateChain(asking(), yardstick=YARDSTICK)
+        chain = GateChain(asking(), baseline=BASELINE)
         for begin, end in zip([0, *edges], [*edges, len(steps)], strict=True):
             chain.feed_steps(steps[begin:end])
         return next(found for found in chain.finish("stop") if found.gate is CheckLevel.L2)
@@ -205,23 +205,23 @@ def test_how_the_stream_was_cut_does_not_matter(seed: int, cuts: list[int]) -> N
 
 
 def test_false_alarms_of_single_answers() -> None:
-    """At most one answer in a thousand of the kind that the yardstick was learnt from."""
+    """At most one answer in a thousand of the kind that the baseline was learnt from."""
     rng = random.Random(11)
 
     def answer() -> PerplexityGate:
-        gate = PerplexityGate(asking(), yardstick)
+        gate = PerplexityGate(asking(), baseline)
         level = rng.gammavariate(6, 0.08)
         for _ in range(24):
             nll = rng.expovariate(1 / level)
             gate.follow(step(nll), measure(step(nll)))
         return gate
 
-    yardstick = Yardstick()
+    baseline = PoolBaseline()
     histograms = {metric: Histogram(WIDTHS[metric]) for metric in Metric}
     for _ in range(300):
         for metric, value in answer().figures.values().items():
             histograms[metric].add(value)
     entries = [entry_of(m, Decoding.GREEDY, "latin", h) for m, h in histograms.items()]
-    yardstick = Yardstick.of([found for found in entries if found])
+    baseline = PoolBaseline.of([found for found in entries if found])
     alarms = sum(answer().finish(STOP).outcome is Outcome.FAILED for _ in range(3_000))
     assert alarms <= 3

@@ -41,7 +41,7 @@ def band_of(temperature: float | None) -> str:
 
 
 class Metric(StrEnum):
-    """The figures of an answer that have a yardstick; windows count the most extreme one."""
+    """The figures of an answer that have a baseline; windows count the most extreme one."""
 
     NLL_16 = "nll_16"
     NLL_64 = "nll_64"
@@ -130,7 +130,7 @@ Kind = tuple[str, Decoding, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class PoolBaseline:
     """What is normal for one model version in one pool."""
 
     normals: dict[Kind, Normal] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Yardstick:
     """True when a script without an entry is measured against all answers."""
 
     @classmethod
-    def of(cls, entries: Iterable[BaselineEntry], *, every_script: bool = False) -> "Yardstick":
+    def of(cls, entries: Iterable[BaselineEntry], *, every_script: bool = False) -> "PoolBaseline":
         """Build it from published entries."""
         normals = {
             (entry.metric, entry.decoding, entry.script): Normal.of(entry) for entry in entries
@@ -154,4 +154,4 @@ class Yardstick:
         return found
 
 
-NO_YARDSTICK = Yardstick()
+NO_BASELINE = PoolBaseline()

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from gatemesh_agent.gates.yardstick import (
+from gatemesh_agent.gates.pool_baseline import (
     CLIP,
     COLLAPSE_SHARE,
     LEAST_SIGMA,
@@ -17,7 +17,7 @@ from gatemesh_agent.gates.yardstick import (
     WIDTHS,
     Metric,
     Normal,
-    Yardstick,
+    PoolBaseline,
     band_of,
 )
 from gatemesh_common.messages import BaselineEntry, Decoding
@@ -92,7 +92,7 @@ def test_scores_rise_and_are_clipped() -> None:
     assert (scores[0], scores[-1]) == (-CLIP, CLIP)
 
 
-def test_a_yardstick_of_median_and_mad_alone() -> None:
+def test_a_baseline_of_median_and_mad_alone() -> None:
     """As an operator or a test may write it."""
     normal = Normal.of(entry())
     assert normal.score(0.5) == 0.0
@@ -117,11 +117,11 @@ def test_bands(temperature: float | None, band: str) -> None:
 
 def test_texts_without_a_script_are_measured_against_all() -> None:
     """A named script that is not known yet is not: its usual figures differ."""
-    yardstick = Yardstick.of([entry(script="any"), entry(script="latin", median=0.7)])
+    baseline = PoolBaseline.of([entry(script="any"), entry(script="latin", median=0.7)])
     for script, median in (("latin", 0.7), ("mixed", 0.5), ("none", 0.5)):
-        found = yardstick.normal(Metric.NLL_WHOLE, Decoding.GREEDY, script)
+        found = baseline.normal(Metric.NLL_WHOLE, Decoding.GREEDY, script)
         assert found is not None
         assert found.median == median
-    assert yardstick.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "thai") is None
-    assert yardstick.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "mixed~warm") is None
-    assert yardstick.normal(Metric.NLL_WHOLE, Decoding.SAMPLED, "latin") is None
+    assert baseline.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "thai") is None
+    assert baseline.normal(Metric.NLL_WHOLE, Decoding.GREEDY, "mixed~warm") is None
+    assert baseline.normal(Metric.NLL_WHOLE, Decoding.SAMPLED, "latin") is None
