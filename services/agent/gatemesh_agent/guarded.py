@@ -43,6 +43,7 @@ from gatemesh_agent.stream import GuardedStream, announces_only, cut_whole, pars
 from gatemesh_agent.strippers import Stripper, stripper_of
 from gatemesh_agent.under_way import under_way
 from gatemesh_agent.upstream import Reply, Upstream
+from gatemesh_agent.usual_events import UsualEvents
 from gatemesh_agent.watchdog import Waiting, Watch
 from gatemesh_agent.wishes import NOTHING, Wishes
 from gatemesh_common.messages import Reason, RoutedInstance
@@ -329,6 +330,7 @@ class Guard:
             drops_bare=asked.route is Route.CHAT and not asked.keeps_bare_events,
             limit_bytes=self._bounds.max_event_bytes,
             stripper=stripper_of(asked.route),
+            usual=UsualEvents() if asked.route is Route.CHAT else None,
         )
 
     async def _whole(self, attempt: Attempt, reply: Reply, first: bytes) -> None:

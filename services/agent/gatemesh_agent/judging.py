@@ -23,7 +23,7 @@ from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
 from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
-from gatemesh_agent.recent import MOST_EVENT_BYTES, Evidence, Running
+from gatemesh_agent.recent import MOST_EVENT_BYTES, Event, Evidence, Running
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.requests import Asked
 from gatemesh_agent.traffic import Exchange, TrafficReport
@@ -229,13 +229,27 @@ class AnswerJudge:
         if self.given_up:
             return
         begun_s = perf_counter()
-        if self._evidence is not None:
-            whole = raw is None or len(raw) <= MOST_EVENT_BYTES
-            self._evidence.keep(fields if raw is None else raw if whole else b"")
+        self._keep(fields if raw is None else raw)
         for part in self._read(fields, self._top_logprobs):
             self.progress += 1
             self._take_part(part)
         self._spent_s += perf_counter() - begun_s
+
+    def take_part(self, part: Part, raw: bytes) -> None:
+        """Judge what was read of a streamed event, `raw` as it came."""
+        if self.given_up:
+            return
+        begun_s = perf_counter()
+        self._keep(raw)
+        self.progress += 1
+        self._take_part(part)
+        self._spent_s += perf_counter() - begun_s
+
+    def _keep(self, event: Event) -> None:
+        """Keep an event as evidence, unless it is too long."""
+        if self._evidence is not None:
+            is_long = isinstance(event, bytes) and len(event) > MOST_EVENT_BYTES
+            self._evidence.keep(b"" if is_long else event)
 
     def resume(self, text: str) -> None:
         """Go on with the first choice behind a text that another instance wrote."""
@@ -283,9 +297,11 @@ class AnswerJudge:
         self.listener = None
 
     def _take_part(self, part: Part) -> None:
-        if part.choice not in self._choices and len(self._choices) >= MOST_CHOICES:
-            return
-        judge = self._judge(part.choice)
+        judge = self._choices.get(part.choice)
+        if judge is None:
+            if len(self._choices) >= MOST_CHOICES:
+                return
+            judge = self._judge(part.choice)
         judge.feed(part.reading)
         if part.finish_reason is not None:
             judge.finish(part.finish_reason)
