@@ -80,6 +80,7 @@ async def test_a_client_that_does_not_read_the_end_is_given_up() -> None:
     writer, transport = asked.writer, asked.transport
     assert isinstance(writer, Mock)
     assert isinstance(transport, Mock)
+    transport.get_write_buffer_size.return_value = NEVER_WAITS_BYTES
     writer.write_eof.side_effect = for_ever
     with pytest.raises(ClientGoneError, match="did not read"):
         await client.end()
