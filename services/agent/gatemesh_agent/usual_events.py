@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from gatemesh_agent.gates.steps import steps_of_chat
-from gatemesh_agent.reading import Part, Reading
+from gatemesh_agent.reading import Part, part_of, reading_of
 from gatemesh_agent.stripping import NAME, NULL
 
 DELTA = b'"delta":{"content":'
@@ -49,8 +49,8 @@ class UsualEvents:
             return None
         if type(text) is not str or type(logprobs) is not dict:
             return None
-        reading = Reading(text, steps_of_chat(logprobs), False, ())  # noqa: FBT003
-        return b"%b%b%b" % (event[:begin], NULL, behind), Part(self._choice, reading, None)
+        reading = reading_of((text, steps_of_chat(logprobs), False, ()))
+        return b"%b%b%b" % (event[:begin], NULL, behind), part_of((self._choice, reading, None))
 
     def learn(self, event: bytes, start: int, fields: dict[str, Any]) -> None:
         """Take an event, whose JSON begins at `start` and says so, as the pattern of the next."""
