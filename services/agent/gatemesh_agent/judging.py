@@ -23,7 +23,7 @@ from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
 from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
-from gatemesh_agent.recent import MOST_EVENT_BYTES, Event, Evidence, Running
+from gatemesh_agent.recent import MOST_EVENT_BYTES, Evidence, Running
 from gatemesh_agent.reporting import Reporter
 from gatemesh_agent.requests import Asked
 from gatemesh_agent.traffic import Exchange, TrafficReport
@@ -116,10 +116,11 @@ class ChoiceJudge:
             self._transcript.take(reading)
         if reading.calls:
             self._calls.add(reading.calls)
-        if reading.text:
-            self._take(self._chain.feed_text(reading.text))
-        if reading.steps:
-            self._take(self._chain.feed_steps(reading.steps))
+        # Nearly nothing that is fed proves anything.
+        if reading.text and (proven := self._chain.feed_text(reading.text)):
+            self._take(proven)
+        if reading.steps and (proven := self._chain.feed_steps(reading.steps)):
+            self._take(proven)
 
     @property
     def suspicion(self) -> float:
@@ -229,7 +230,8 @@ class AnswerJudge:
         if self.given_up:
             return
         begun_s = perf_counter()
-        self._keep(fields if raw is None else raw)
+        if self._evidence is not None:
+            self._evidence.keep(fields if raw is None else kept(raw))
         for part in self._read(fields, self._top_logprobs):
             self.progress += 1
             self._take_part(part)
@@ -240,16 +242,11 @@ class AnswerJudge:
         if self.given_up:
             return
         begun_s = perf_counter()
-        self._keep(raw)
+        if self._evidence is not None:
+            self._evidence.keep(kept(raw))
         self.progress += 1
         self._take_part(part)
         self._spent_s += perf_counter() - begun_s
-
-    def _keep(self, event: Event) -> None:
-        """Keep an event as evidence, unless it is too long."""
-        if self._evidence is not None:
-            is_long = isinstance(event, bytes) and len(event) > MOST_EVENT_BYTES
-            self._evidence.keep(b"" if is_long else event)
 
     def resume(self, text: str) -> None:
         """Go on with the first choice behind a text that another instance wrote."""
@@ -452,6 +449,11 @@ class Judging:
             READERS[asked.route],
             evidence=evidence,
         )
+
+
+def kept(event: bytes) -> bytes:
+    """Return what is kept of an event as evidence: nothing where it is too long."""
+    return event if len(event) <= MOST_EVENT_BYTES else b""
 
 
 def nobody() -> None:
