@@ -40,7 +40,9 @@ def passing(headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str) -
 
     A repeated name is spelled as it was the first time.
     """
-    dropped = dropped_by(headers.get("Connection", ""), without)
+    connection = headers.get("Connection", "")
+    find = dropped_by if len(connection) <= USUAL_CONNECTION_CHARS else dropped_by.__wrapped__
+    dropped = find(connection, without)
     kept: CIMultiDict[str] = CIMultiDict()
     spelled: dict[str, str] = {}
     for name, value in headers.items():
@@ -49,6 +51,10 @@ def passing(headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str) -
             # aiohttp sends only the last of two that differ in case alone.
             kept.add(spelled.setdefault(small, name), value)
     return kept
+
+
+USUAL_CONNECTION_CHARS = 64
+"""Longer ones are a client's invention, and not remembered."""
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ from gatemesh_agent.stripping import NAME, NULL
 DELTA = b'"delta":{"content":'
 BETWEEN = b'},"logprobs":'
 BEHIND = b'},"finish_reason":'
+MOST_AROUND_BYTES = 4096
 MOST_TRIES = 8
 """Events of one stream that are taken apart to be a pattern: an odd stream pays for no more."""
 
@@ -60,7 +61,7 @@ class UsualEvents:
             return
         self._tries += 1
         before, behind = event[: begin + len(DELTA)], event[end + 1 :]
-        if NAME in before or NAME in behind:
+        if NAME in before or NAME in behind or len(before) + len(behind) > MOST_AROUND_BYTES:
             return
         choice = like_usual(fields, before[start:], behind)
         if choice is not None:

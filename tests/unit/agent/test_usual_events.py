@@ -11,7 +11,7 @@ from gatemesh_agent.dialects import read_choices
 from gatemesh_agent.reading import Part
 from gatemesh_agent.stream import GuardedStream
 from gatemesh_agent.stripping import part
-from gatemesh_agent.usual_events import MOST_TRIES, UsualEvents
+from gatemesh_agent.usual_events import MOST_AROUND_BYTES, MOST_TRIES, UsualEvents
 
 START = len(b"data: ")
 FIGURES = st.floats(-30, 0) | st.none()
@@ -108,6 +108,12 @@ def test_an_event_unlike_is_not_read(other: dict[str, Any]) -> None:
 def test_an_odd_event_is_no_pattern(fields: dict[str, Any]) -> None:
     """What is no plain token is not learnt."""
     event = written(fields)
+    assert learnt(event).read(event) is None
+
+
+def test_what_stands_around_has_a_limit() -> None:
+    """It is held as long as the stream runs."""
+    event = written({**token("a", -0.5), "model": "m" * MOST_AROUND_BYTES})
     assert learnt(event).read(event) is None
 
 

@@ -19,16 +19,16 @@ LONGEST_ID = 10
 
 def id_of(token: object) -> int | None:
     """Return the id that stands for a token's text, None where the text itself stands."""
-    return id_in(token) if isinstance(token, str) else None
+    if not isinstance(token, str) or not token.startswith(ID_MARK):
+        return None
+    return id_in(token) if len(token) <= LONGEST_ID + len(ID_MARK) else None
 
 
 @lru_cache(maxsize=8192)
 def id_in(token: str) -> int | None:
-    """Return the id that a text stands for; the same few thousand tokens make up most answers."""
-    if len(token) > LONGEST_ID + len(ID_MARK) or not token.startswith(ID_MARK):
-        return None
+    """Return the id behind its mark; the same few thousand tokens make up most answers."""
     digits = token[len(ID_MARK) :]
-    return int(digits) if digits.isdecimal() and len(digits) <= LONGEST_ID else None
+    return int(digits) if digits.isdecimal() else None
 
 
 def text_of_bytes(value: object) -> str:
