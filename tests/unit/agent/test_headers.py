@@ -3,7 +3,7 @@
 import pytest
 from multidict import CIMultiDict
 
-from gatemesh_agent.headers import passing, usable_request_id
+from gatemesh_agent.headers import dropped_by, passing, usable_request_id
 
 
 def test_end_to_end_headers_pass_in_order_and_number() -> None:
@@ -54,3 +54,12 @@ def test_one_spelling_of_a_repeated_name() -> None:
     """aiohttp would send only the last of two."""
     headers = CIMultiDict([("X-A", "1"), ("x-a", "2")])
     assert list(passing(headers).items()) == [("X-A", "1"), ("X-A", "2")]
+
+
+def test_only_usual_connection_headers_are_remembered() -> None:
+    """A client's invention passes as few headers, and is forgotten."""
+    named = ", ".join(f"X-{number}" for number in range(100))
+    before = dropped_by.cache_info().currsize
+    kept = passing({"Connection": named, "X-7": "1", "X-100": "2"}, "X-Odd")
+    assert dict(kept) == {"X-100": "2"}
+    assert dropped_by.cache_info().currsize == before

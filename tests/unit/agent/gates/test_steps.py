@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.l3_distribution import DistributionGate
-from gatemesh_agent.gates.steps import TokenStep, steps_of_chat, steps_of_completion
+from gatemesh_agent.gates.steps import TokenStep, id_in, id_of, steps_of_chat, steps_of_completion
 from gatemesh_common.gates import Ending
 
 JSON: st.SearchStrategy[object] = (
@@ -106,3 +106,13 @@ def test_candidates_that_cannot_be_read_are_left_out() -> None:
     top = [{"logprob": -0.5}, {"token": "b"}, 7, {"logprob": "low"}, {"logprob": -2}]
     entry = {"token": "a", "logprob": -0.5, "top_logprobs": top}
     assert steps_of_chat({"content": [entry]}) == (TokenStep("a", -0.5, (-0.5, None, -2)),)
+
+
+def test_ids_are_remembered_and_no_text_is() -> None:
+    """What an answer says is not kept when it has ended."""
+    id_in.cache_clear()
+    said = [
+        id_of(token) for token in ("token_id:17", "token_id:17", "a word", "token_id:" + "9" * 99)
+    ]
+    assert said == [17, 17, None, None]
+    assert id_in.cache_info().currsize == 1
