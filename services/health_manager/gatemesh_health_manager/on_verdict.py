@@ -15,6 +15,7 @@ from gatemesh_health_manager.conditions import (
     RANK,
     broken_condition,
     broken_own,
+    is_not_up,
     is_silence,
     streaks_after,
 )
@@ -303,6 +304,8 @@ def on_probe_result(case: Case, verdict: Verdict, facts: Facts) -> None:
             case.mend("confirmed by probes")
     elif passed:
         readmit(case)
+    elif (left_s := case.may_start_for_s) and is_not_up(verdict):
+        case.give_ticket("probation", left_s)
     else:
         fail_probation(case)
 
