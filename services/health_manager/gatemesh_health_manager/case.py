@@ -389,16 +389,6 @@ class Case:
         self.move(trigger)
         self.give_ticket("probation", timeout_s or self.policy.probation.timeout_s)
 
-    @property
-    def may_start_for_s(self) -> float:
-        """How long a life in its first probation may still take; 0 once it must be up."""
-        due_at = self.record.due_at
-        if due_at is None:
-            return 0.0
-        left_s = (due_at - self.now).total_seconds()
-        # More than probes alone are given: the rest is for its start.
-        return left_s if left_s > self.policy.probation.timeout_s else 0.0
-
     def condemn(self, trigger: Trigger = Trigger.CONDEMNED) -> None:
         """Drain the present life."""
         self.change(target_life=self.record.life_id)
