@@ -145,7 +145,7 @@ def test_compose_reads_the_profile_with_its_variables(profile: str, other: str) 
     assert result.returncode == 0, result.stderr
     services = json.loads(result.stdout)["services"]
     assert f"vllm-{other}" not in services
-    assert services["engines"]["scale"] == 0
+    assert services["engines"]["environment"]["GATEMESH_SIMULATED"] == "0"
     devices = services[f"vllm-{profile}"].get("deploy", {}).get("resources", {})
     assert ("nvidia" in str(devices)) is (profile == "gpu")
     executor = services["executor"]["environment"]
