@@ -5,7 +5,15 @@ import os
 import signal
 from collections.abc import Sequence
 
-from tests.acceptance.rescuing import SLOWLY, Rescuing, Told, rescuing, tell, uncut
+from tests.acceptance.rescuing import (
+    SLOWLY,
+    Rescuing,
+    Told,
+    rescuing,
+    tell,
+    tell_whole,
+    uncut,
+)
 from tests.faults.acting import VICTIM, ask_for, is_repaired
 from tests.faults.executor_events import spoil_everybody
 from tests.faults.scenario import Event, Play
@@ -30,7 +38,9 @@ def prompts(it: Play, count: int) -> list[str]:
     return [f"Tell me about {it.ledger.word} {number}, length 100." for number in range(count)]
 
 
-async def are_uncut(it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int) -> None:
+async def are_uncut(
+    it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int = FEW_TOKENS
+) -> None:
     """Every stream is whole, under one id, and says what a healthy engine says."""
     expected = await uncut(it.site.plan, asked, max_tokens=tokens)
     assert [one.code for one in answers if one.code] == []
@@ -90,6 +100,29 @@ async def eject_under_streams(it: Play) -> None:
         asked, answers = await streaming(it, agent, FEW, ejected)
     await it.site.fleet.settled()
     await are_uncut(it, asked, answers, SLOW_TOKENS)
+
+
+async def answers_503(it: Play) -> None:
+    """An engine has no room: its requests are answered by others, streamed or whole."""
+    it.site.spoil(VICTIM, "http503")
+    async with rescuing(it.site.plan) as agent:
+        for ask in (tell, tell_whole):
+            asked = prompts(it, FEW)
+            await are_uncut(it, asked, await ask(agent.url, asked, max_tokens=FEW_TOKENS))
+        assert agent.metric('gatemesh_agent_moved_total{cause="busy",outcome="moved"}') >= 1
+    it.site.heal()
+
+
+async def hang_under_whole_answers(it: Play) -> None:
+    """An engine stands still under answers that are not streamed: others give them, in time."""
+    asked = prompts(it, FEW)
+    async with rescuing(it.site.plan, **QUICK) as agent:
+        it.site.spoil(VICTIM, "hang")
+        async with asyncio.timeout(60):
+            answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
+        assert agent.metric('gatemesh_agent_moved_total{cause="stalled",outcome="moved"}') >= 1
+        await is_repaired(it)
+    await are_uncut(it, asked, answers)
 
 
 def garble(fault: str) -> Event:

@@ -291,7 +291,8 @@ async def test_bad_everywhere_is_the_requests_fault(
         seen = read((await ask(setup)).body)
         verdicts = await setup.verdicts()
     assert seen.error is not None
-    assert seen.error["code"] in {"rescue_no_instance", "rescue_continuations"}
+    assert seen.error["code"] == "rescue_bad_everywhere"
+    assert "will not help" in seen.error["message"]
     assert {each.attribution for each in verdicts} == {Attribution.REQUEST}
 
 
@@ -428,3 +429,58 @@ async def stream_of(url: str, body: dict[str, Any]) -> bytes:
         session.post(url + CHAT, json=body, headers=TELL) as response,
     ):
         return await response.read()
+
+
+@pytest.mark.parametrize("logprobs", [20, 0], ids=["figures", "text"])
+async def test_an_end_in_the_middle_of_a_sentence_is_gone_on_from(
+    engines: dict[str, str], good_only: dict[str, str], tmp_path: Path, logprobs: int
+) -> None:
+    """Nothing is said twice, and nothing was held but the end itself."""
+    body = chat("Tell me about the wind, length 900.", stream=True, max_tokens=300)
+    whole = await uncut(tmp_path / "a", good_only, CHAT, body)
+    set_fault(engines[BAD], fault="empty", after_tokens=150)
+    async with rescuing(tmp_path, engines, top_logprobs=logprobs) as setup:
+        seen = read((await ask(setup, CHAT, body)).body)
+    assert seen.told is not None
+    assert (seen.told["cause"], seen.told["reason"]) == ("gate", "truncated")
+    assert (seen.text, seen.reasons, seen.done) == (whole.text, whole.reasons, 1)
+    assert len(seen.ids) == 1
+
+
+async def test_an_end_that_nobody_can_go_on_from_passes(
+    engines: dict[str, str], tmp_path: Path
+) -> None:
+    """It is evidence, no proof: a client gets an end, not an error."""
+    set_fault(engines[BAD], fault="empty", after_tokens=150)
+    set_fault(engines[GOOD], fault="empty")
+    body = chat("Tell me about the wind, length 900.", stream=True, max_tokens=300)
+    async with rescuing(tmp_path, engines) as setup:
+        everywhere = read((await ask(setup, CHAT, body)).body)
+        penalties = read((await ask(setup, CHAT, {**body, "frequency_penalty": 1})).body)
+    for seen in (everywhere, penalties):
+        assert (seen.error, seen.reasons, seen.done) == (None, ["stop"], 1)
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+@pytest.mark.parametrize("after", [0, 20])
+async def test_a_stream_without_an_end_goes_on_elsewhere(
+    engines: dict[str, str], good_only: dict[str, str], tmp_path: Path, path: str, after: int
+) -> None:
+    """An engine says how its answer ended; one that does not has not ended it."""
+    body = (chat if path == CHAT else completion)(stream=True, max_tokens=LONG)
+    whole = await uncut(tmp_path / "a", good_only, path, body)
+    set_fault(engines[BAD], fault="unended", after_tokens=after)
+    async with rescuing(tmp_path, engines) as setup:
+        seen = read((await ask(setup, path, body)).body)
+    assert (seen.text, seen.reasons, seen.done) == (whole.text, whole.reasons, 1)
+
+
+async def test_a_stream_without_an_end_that_is_not_gone_on_with_says_so(
+    engines: dict[str, str], tmp_path: Path
+) -> None:
+    """It does not look like an answer that had ended."""
+    set_fault(engines[BAD], fault="unended", after_tokens=20)
+    async with rescuing(tmp_path, engines) as setup:
+        seen = read((await ask(setup, CHAT, chat(stream=True, presence_penalty=1))).body)
+    assert seen.error is not None
+    assert (seen.error["code"], seen.done) == ("rescue_penalties", 1)
