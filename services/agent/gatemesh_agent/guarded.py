@@ -396,8 +396,9 @@ class Guard:
             self._after.refused(attempt.case.request, attempt.life, reply.status, body)
             return
         with self._judge(attempt, streamed=False) as judge:
-            stripper = stripper_of(attempt.case.request.asked.route)
-            body = judged_whole(body, judge, reply, stripper if attempt.wish.count else None)
+            asked = attempt.case.request.asked
+            stripper = stripper_of(asked.route) if attempt.wish.count else None
+            body = judged_whole(body, judge, reply, stripper, asked)
         self._move(attempt, reply, body, "torn" if is_torn(attempt, reply, judge) else None)
         self._hear(attempt, judge)
         if judge.flagged and self._bounds.shield.is_up:

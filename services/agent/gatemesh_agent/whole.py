@@ -1,11 +1,17 @@
 """Answers that are not streamed: read, judged and parted from what was added."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from gatemesh_agent.cases import Attempt
+from gatemesh_agent.dialects import read_choices
+from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.judging import AnswerJudge
-from gatemesh_agent.requests import Route
+from gatemesh_agent.requests import Asked, Route
 from gatemesh_agent.stream import cut_whole, parse_plain
 from gatemesh_agent.strippers import Stripper
 from gatemesh_agent.upstream import Reply
+from gatemesh_common.messages import CheckLevel, Outcome, Reason
 
 TELLING_ENDS = (Route.CHAT, Route.COMPLETIONS)
 """Routes whose every choice says how it ended."""
@@ -19,7 +25,47 @@ def is_torn(attempt: Attempt, reply: Reply, judge: AnswerJudge) -> bool:
     return judge.given_up or judge.first.finish_reason is None
 
 
-def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, stripper: Stripper | None) -> bytes:
+HIDDEN_TOKENS = 16
+"""Beyond one a byte: a token that shows is a byte at least, and a few more may end the answer."""
+HIDING = ("tools", "functions", "stop", "stop_token_ids", "use_beam_search", "echo")
+"""Fields with which engines keep back what they wrote."""
+
+
+def hidden_tokens(asked: Asked, fields: Mapping[str, Any]) -> Judgement | None:
+    """Find tokens that an engine counts and that cannot be in the one text of its answer."""
+    body, usage = asked.body or {}, fields.get("usage")
+    if asked.route not in TELLING_ENDS or not isinstance(usage, Mapping):
+        return None
+    if any(body.get(name) for name in HIDING) or body.get("include_reasoning") is False:
+        return None
+    parts, tokens = list(read_choices(fields, None)), usage.get("completion_tokens")
+    if len(parts) != 1 or type(tokens) is not int or usage.get("completion_tokens_details"):
+        return None
+    reading = parts[0].reading
+    shown = len(reading.text.encode("utf-8", "surrogatepass"))
+    if reading.other_output or reading.calls or tokens <= shown + HIDDEN_TOKENS:
+        return None
+    return Judgement(
+        CheckLevel.L1,
+        Outcome.FAILED,
+        Reason.TOKENS_WITHOUT_TEXT,
+        score=float(tokens),
+        threshold=float(shown + HIDDEN_TOKENS),
+        gate_version=GATE_VERSION,
+    )
+
+
+def take_whole(asked: Asked, fields: dict[str, Any], judge: AnswerJudge) -> None:
+    """Have the gates judge an answer, and what it counts besides."""
+    hidden = hidden_tokens(asked, fields)
+    if hidden is not None:
+        judge.object(hidden)
+    judge.take_event(fields)
+
+
+def judged_whole(
+    body: bytes, judge: AnswerJudge, reply: Reply, stripper: Stripper | None, asked: Asked
+) -> bytes:
     """Judge an answer that is not streamed; return what the client gets.
 
     Without a stripper nothing was added to the request.
@@ -29,11 +75,11 @@ def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, stripper: Stripp
         return body
     try:
         if stripper is None:
-            judge.take_event(parse_plain(body, 0))
+            take_whole(asked, parse_plain(body, 0), judge)
             return body
         parted = stripper.part(body, 0)
     except (ValueError, RecursionError):
         judge.give_up("unreadable")
         return cut_whole(body, stripper) if stripper else body
-    judge.take_event(parted.fields)
+    take_whole(asked, parted.fields, judge)
     return parted.rest

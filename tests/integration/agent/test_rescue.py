@@ -484,3 +484,22 @@ async def test_a_stream_without_an_end_that_is_not_gone_on_with_says_so(
         seen = read((await ask(setup, CHAT, chat(stream=True, presence_penalty=1))).body)
     assert seen.error is not None
     assert (seen.error["code"], seen.done) == ("rescue_penalties", 1)
+
+
+@pytest.mark.parametrize("kind", ["nan", "flat"])
+@pytest.mark.parametrize("after", [0, 5])
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+async def test_a_whole_answer_of_hidden_tokens_is_seen_without_log_probabilities(
+    engines: dict[str, str], tmp_path: Path, kind: str, after: int, path: str
+) -> None:
+    """The engine counts what it never showed."""
+    body = (chat if path == CHAT else completion)(max_tokens=LONG)
+    async with serving(settings_for(tmp_path / "a", {GOOD: engines[GOOD]})) as setup:
+        whole = json.loads((await setup.post(path, body)).body)
+    set_fault(engines[BAD], fault=kind, after_tokens=after)
+    async with rescuing(tmp_path, engines, top_logprobs=0) as setup:
+        got = await setup.post(path, body)
+        reasons = {each.reason for each in await setup.verdicts()}
+    assert json.loads(got.body)["choices"] == whole["choices"]
+    assert got.headers["X-Gatemesh-Instance"] == GOOD
+    assert reasons == {Reason.TOKENS_WITHOUT_TEXT}

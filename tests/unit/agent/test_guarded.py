@@ -73,7 +73,7 @@ def guard_of(bench: Bench, guarding: Guarding) -> Guard:
         upstream=bench.upstream,  # type: ignore[arg-type]
         judging=bench.judging,
         reporter=bench.reporter,
-        wishes=Wishes(4),  # type: ignore[arg-type]
+        wishes=Wishes(4),
         after=After(lambda *_: None),
         watch=bench.watch,
         bounds=Bounds("p", 2, 10**6, 10**6, Shield(guarding)),
