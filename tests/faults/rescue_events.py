@@ -3,8 +3,10 @@
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
+import aiohttp
 from tests.acceptance.rescuing import (
     SLOWLY,
     Rescuing,
@@ -14,7 +16,7 @@ from tests.acceptance.rescuing import (
     tell_whole,
     uncut,
 )
-from tests.faults.acting import VICTIM, ask_for, is_repaired
+from tests.faults.acting import VICTIM, ask_for, engine_of, is_repaired
 from tests.faults.executor_events import spoil_everybody
 from tests.faults.scenario import Event, Play
 
@@ -102,22 +104,35 @@ async def eject_under_streams(it: Play) -> None:
     await are_uncut(it, asked, answers, SLOW_TOKENS)
 
 
+@asynccontextmanager
+async def failing(it: Play, fault: str) -> AsyncIterator[None]:
+    """Have the victim fail so, as no drill would have it; a life that began since is spared."""
+    url = f"{engine_of(it, VICTIM).base_url}/sim/fault"
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        async with session.post(url, json={"fault": fault}):
+            pass
+        try:
+            yield
+        finally:
+            with suppress(aiohttp.ClientError):
+                async with session.delete(url):
+                    pass
+
+
 async def answers_503(it: Play) -> None:
     """An engine has no room: its requests are answered by others, streamed or whole."""
-    it.site.spoil(VICTIM, "http503")
-    async with rescuing(it.site.plan) as agent:
-        for ask in (tell, tell_whole):
-            asked = prompts(it, FEW)
-            await are_uncut(it, asked, await ask(agent.url, asked, max_tokens=FEW_TOKENS))
+    first, second = prompts(it, 2 * FEW)[:FEW], prompts(it, 2 * FEW)[FEW:]
+    async with rescuing(it.site.plan) as agent, failing(it, "http503"):
+        streams = await tell(agent.url, first, max_tokens=FEW_TOKENS)
+        answers = await tell_whole(agent.url, second, max_tokens=FEW_TOKENS)
         assert agent.metric('gatemesh_agent_moved_total{cause="busy",outcome="moved"}') >= 1
-    it.site.heal()
+    await are_uncut(it, [*first, *second], [*streams, *answers])
 
 
 async def hang_under_whole_answers(it: Play) -> None:
     """An engine stands still under answers that are not streamed: others give them, in time."""
     asked = prompts(it, FEW)
-    async with rescuing(it.site.plan, **QUICK) as agent:
-        it.site.spoil(VICTIM, "hang")
+    async with rescuing(it.site.plan, **QUICK) as agent, failing(it, "hang"):
         async with asyncio.timeout(60):
             answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
         assert agent.metric('gatemesh_agent_moved_total{cause="stalled",outcome="moved"}') >= 1
