@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from gatemesh_agent.engine_errors import ENGINE_DIED
+from gatemesh_agent.engine_errors import ENGINE_DIED, may_pass
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.judging import AnswerJudge
@@ -272,7 +272,7 @@ class Leg:
         if not isinstance(error, dict) or self.ended:
             return False
         code = error.get("code")
-        if isinstance(code, int) and code < SERVER_ERROR:
+        if isinstance(code, int) and code < SERVER_ERROR and not may_pass(code):
             return False
         died = ENGINE_DIED.decode() in str(error.get("message"))
         self.leave(Fault(Cause.DIED if died else Cause.ERROR, self._instance_id), now_s)

@@ -151,6 +151,7 @@ def test_a_failure_that_is_let_pass_holds_nothing_any_more() -> None:
     [
         ({"message": "EngineCore encountered an issue.", "code": 500}, Cause.DIED),
         ({"message": "odd", "code": 500}, Cause.ERROR),
+        ({"message": "slow down", "code": 429}, Cause.ERROR),
         ({"message": "bad request", "code": 400}, None),
     ],
 )
