@@ -31,7 +31,7 @@ HIDING = ("tools", "functions", "stop", "stop_token_ids", "use_beam_search", "ec
 """Fields with which engines keep back what they wrote."""
 
 
-def hidden_tokens(asked: Asked, fields: Mapping[str, Any]) -> Judgement | None:
+def hidden_tokens(asked: Asked, fields: dict[str, Any]) -> Judgement | None:
     """Find tokens that an engine counts and that cannot be in the one text of its answer."""
     body, usage = asked.body or {}, fields.get("usage")
     if asked.route not in TELLING_ENDS or not isinstance(usage, Mapping):
