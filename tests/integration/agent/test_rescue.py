@@ -513,3 +513,19 @@ async def test_a_whole_answer_of_hidden_tokens_is_seen_without_log_probabilities
     assert json.loads(got.body)["choices"] == whole["choices"]
     assert got.headers["X-Gatemesh-Instance"] == GOOD
     assert reasons == {Reason.TOKENS_WITHOUT_TEXT}
+
+
+@pytest.mark.parametrize(("kind", "seen"), [("nan", True), ("flat", True), (None, False)])
+async def test_tokens_that_are_hidden_late_are_counted(
+    engines: dict[str, str], tmp_path: Path, kind: str | None, *, seen: bool
+) -> None:
+    """By the engine itself: it spells its text anew. A clean answer passes."""
+    body = chat("Tell me about the wind, length 900.", max_tokens=400)
+    async with serving(settings_for(tmp_path / "a", {GOOD: engines[GOOD]})) as setup:
+        whole = json.loads((await setup.post(CHAT, body)).body)
+    if kind is not None:
+        set_fault(engines[BAD], fault=kind, after_tokens=200)
+    async with rescuing(tmp_path, engines, top_logprobs=0) as setup:
+        got = await setup.post(CHAT, body)
+    assert json.loads(got.body)["choices"] == whole["choices"]
+    assert got.headers["X-Gatemesh-Instance"] == (GOOD if seen else BAD)

@@ -23,6 +23,7 @@ from gatemesh_agent.requests import Asked
 from gatemesh_agent.rescue.asking import Asking
 from gatemesh_agent.rescue.budget import RescueBudget
 from gatemesh_agent.rescue.continuing import Continuation
+from gatemesh_agent.rescue.counting import Counting
 from gatemesh_agent.rescue.kept import Kept
 from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.leg import ENDS
@@ -91,6 +92,8 @@ class Rescuer:
         """Told of a failing request that no other instance is asked for its client."""
         self._budget = budget
         self._asking = Asking(upstream)
+        self.counting = Counting(self._asking)
+        """Counts anew what whole answers show."""
         runner.decide = self._decide
         runner.may_move = lambda story: self._why_not(story) is None
 
