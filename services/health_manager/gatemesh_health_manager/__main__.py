@@ -101,7 +101,7 @@ async def run(
         ):
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
-            store = Store(engine, policy, utc_now, relay.wake, sign, spans=spans)
+            store = Store(engine, policy, utc_now, relay.hand_over, sign, spans=spans)
             stores = Stores(
                 store, BaselineStore(engine, policy, utc_now), DayStore(engine, utc_now)
             )

@@ -1,7 +1,16 @@
 """The transaction around deciding: see once, lock, load, decide, write down, announce."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,9 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gatemesh_common.captures import Capture
 from gatemesh_common.clock import Clock
-from gatemesh_common.database import transaction
+from gatemesh_common.database import Answer, Query, together, transaction
 from gatemesh_common.errors import DatabaseUnavailableError
-from gatemesh_common.inbox import first_seen, forget_before
+from gatemesh_common.inbox import first_seen, forget_before, seeing, unknown
 from gatemesh_common.messages import (
     ActionRequest,
     CommandReport,
@@ -26,13 +35,12 @@ from gatemesh_common.messages import (
     TrialRequest,
     Verdict,
 )
-from gatemesh_common.outbox import Sign, enqueue, unsigned
+from gatemesh_common.outbox import HAND_OVER, OutboxRow, Sign, enqueue, unsigned
 from gatemesh_common.spans import NO_SPANS, Spans
 from gatemesh_health_manager import store_fleet, store_traffic, store_verdicts
 from gatemesh_health_manager.announce import announcements
 from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.batch import decide_all
-from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
 from gatemesh_health_manager.inputs import (
     InputKind,
@@ -52,6 +60,7 @@ from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row
 from gatemesh_health_manager.store_captures import capture_row
+from gatemesh_health_manager.store_homes import Homes
 from gatemesh_health_manager.store_rows import (
     note_of,
     refused_row,
@@ -60,6 +69,7 @@ from gatemesh_health_manager.store_rows import (
     request_row,
     step_row,
     telemetry_row,
+    verdict_values,
 )
 from gatemesh_health_manager.store_tables import (
     CAPTURES,
@@ -86,6 +96,8 @@ from gatemesh_health_manager.trial import try_out
 log = logging.getLogger(__name__)
 
 APP_ID = "health_manager"
+AT_ONCE = 100
+"""Verdicts decided about in one go: some milliseconds during which nothing else is done."""
 PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
     CommandReport: (COMMAND_REPORTS, report_row),
     StepFinished: (COMMAND_STEPS, step_row),
@@ -117,7 +129,7 @@ class Store:
         engine: AsyncEngine,
         policy: Policy,
         clock: Clock,
-        announced: Callable[[], None] = lambda: None,
+        hand_over: Callable[[Sequence[OutboxRow]], None] | None = None,
         sign: Sign = unsigned,
         *,
         spans: Spans = NO_SPANS,
@@ -127,8 +139,9 @@ class Store:
         self._sign = sign
         self._policy = policy
         self._clock = clock
-        self._announced = announced
-        """Called after a commit that left messages in the outbox."""
+        self._hand_over = hand_over
+        """Sends what a commit has left in the outbox; without it, that is up to the relays."""
+        self._homes = Homes()
         self._measured_at: datetime | None = None
 
     @property
@@ -154,8 +167,7 @@ class Store:
     async def apply_verdicts(self, queue: str, verdicts: Sequence[Verdict]) -> None:
         """Store verdicts and decide about them, each once whatever is delivered again."""
         async with self._deciding() as work:
-            fresh = await work.unseen(queue, verdicts)
-            await work.load({verdict.instance_id: verdict.pool for verdict in fresh})
+            fresh = await work.take_in(queue, verdicts, self._homes)
             await work.judge(fresh)
         tell_verdicts(fresh, self._clock())
 
@@ -235,11 +247,12 @@ class Store:
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator["Work"]:
         async with transaction(self._engine) as connection:
-            work = Work(connection, self._policy, self._clock, self._sign)
+            kept_for = HAND_OVER if self._hand_over else timedelta()
+            work = Work(connection, self._policy, self._clock, self._sign, kept_for)
             yield work
             await work.finish()
-        if work.announced:
-            self._announced()
+        if work.due and self._hand_over:
+            self._hand_over(work.due)
         tell_decisions(work.weighty)
         tell_spans(self._spans, work.weighty, work.now, self._clock())
         tell_brakes(work.fleet)
@@ -249,10 +262,16 @@ class Work:
     """One open transaction, the records it has locked, and the decisions taken in it."""
 
     def __init__(
-        self, connection: AsyncConnection, policy: Policy, clock: Clock, sign: Sign
+        self,
+        connection: AsyncConnection,
+        policy: Policy,
+        clock: Clock,
+        sign: Sign,
+        kept_for: timedelta,
     ) -> None:
         self._connection = connection
         self._sign = sign
+        self._kept_for = kept_for
         self._policy = policy
         self._clock = clock
         self._now = clock()
@@ -261,34 +280,70 @@ class Work:
         self.decisions: list[Decision] = []
         self.weighty: list[Decision] = []
         """Those of them that say more than how the record is now; known once it is finished."""
-        self.announced = False
+        self.due: Sequence[OutboxRow] = ()
+        """What stands in the outbox and may be sent; known once it is finished."""
+        self._verdicts: list[tuple[object, ...]] = []
         self._inputs: list[Row] = []
 
     async def unseen(self, queue: str, messages: Sequence[Any]) -> list[Any]:
         """Return the messages that were never handled, each id once, in their order."""
         ids = [message.message_id for message in messages]
         fresh = await first_seen(self._connection, queue, ids, self._now)
-        once = {message.message_id: message for message in messages}
-        return [message for id_, message in once.items() if id_ in fresh]
+        return once(messages, fresh)
+
+    async def take_in(
+        self, queue: str, verdicts: Sequence[Verdict], homes: Homes
+    ) -> Sequence[Verdict]:
+        """Lock the pools of verdicts and return those never handled, as `unseen` and `load` do.
+
+        In one exchange with the server: where instances are is remembered.
+        """
+        if not verdicts:
+            return ()
+        ids = [verdict.message_id for verdict in verdicts]
+        said = {verdict.instance_id: verdict.pool for verdict in verdicts}
+        known = await homes.of(self._connection, said)
+        pools = {name: pool or known.get(name, DEFAULT_POOL) for name, pool in said.items()}
+        seeing_them = seeing(queue, ids, self._now)
+        [seen] = await self._lock({*pools.values(), *known.values()}, [seeing_them])
+        moved = [name for name in known if name not in self.fleet.records]
+        if moved:
+            homes.forget(moved)
+            raise InstanceMovedError(f"{moved[0]} changed its pool just now")
+        fresh = once(verdicts, unknown(ids, seen))
+        for verdict in fresh:
+            self.fleet.register(verdict.instance_id, pools[verdict.instance_id], self._now)
+        return fresh
 
     async def load(self, pools_by_instance: dict[str, str | None]) -> None:
         """Lock the pools of some instances; register instances never heard of."""
         names = sorted(pools_by_instance)
         known = await store_fleet.pools_of(self._connection, names)
         homes = {name: pools_by_instance[name] or known.get(name, DEFAULT_POOL) for name in names}
-        await self._lock({*homes.values(), *known.values()}, known)
+        await self._lock({*homes.values(), *known.values()})
+        self._expect(known)
         for name, pool in homes.items():
             self.fleet.register(name, pool, self._now)
 
     async def load_known(self, names: set[str]) -> None:
         """Lock the pools of those of some instances that are known."""
         known = await store_fleet.pools_of(self._connection, names)
-        await self._lock(set(known.values()), known)
+        await self._lock(set(known.values()))
+        self._expect(known)
 
-    async def _lock(self, pools: set[str], expected: Collection[str]) -> None:
-        self.fleet = await store_fleet.lock_pools(self._connection, self._policy, pools)
+    async def load_pool(self, pool: str) -> None:
+        """Lock one pool."""
+        await self._lock({pool})
+
+    async def _lock(self, pools: set[str], first: Sequence[Query] = ()) -> Sequence[Answer]:
+        self.fleet, answers = await store_fleet.lock_pools(
+            self._connection, self._policy, pools, first
+        )
         self._now = self._clock()
-        for name in expected:
+        return answers
+
+    def _expect(self, names: Collection[str]) -> None:
+        for name in names:
             if name not in self.fleet.records:
                 raise InstanceMovedError(f"{name} changed its pool just now")
 
@@ -302,21 +357,22 @@ class Work:
         self.fleet = await store_fleet.lock_all(self._connection, self._policy)
         self._now = self._clock()
 
-    async def store_verdicts(self, verdicts: Sequence[Verdict]) -> dict[str, Facts]:
-        """Insert verdicts and return the facts around them, by instance."""
-        return await store_verdicts.insert_and_count(
+    async def judge(self, verdicts: Sequence[Verdict]) -> None:
+        """Decide about each verdict, as if they had come one by one; they are stored with it."""
+        if not verdicts:
+            return
+        copies, facts = await store_verdicts.look_back(
             self._connection, self._policy, self.fleet, verdicts, self._now
         )
-
-    async def judge(self, verdicts: Sequence[Verdict]) -> None:
-        """Insert verdicts and decide about each, as if they had come one by one."""
-        copies = await store_verdicts.earlier_copies(
-            self._connection, self.fleet, verdicts, self._now
-        )
-        facts = await self.store_verdicts(verdicts)
-        if verdicts:
-            self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
-        self.decisions.extend(decide_all(self.fleet, verdicts, facts, copies, self._now))
+        records = self.fleet.records
+        # As the records are before: what is decided may begin another life.
+        self._verdicts = [
+            verdict_values(each, records[each.instance_id], self._now) for each in verdicts
+        ]
+        self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
+        for some in chunks(verdicts):
+            self.decisions.extend(decide_all(self.fleet, some, facts, copies, self._now))
+            await asyncio.sleep(0)
 
     async def store_records(self, messages: Sequence[Message]) -> None:
         """Insert messages that are written down as they are."""
@@ -405,13 +461,31 @@ class Work:
         version = self._policy.version
         # Most verdicts change a score and no more: that stands in the records.
         weighty = self.weighty = [one for one in self.decisions if is_weighty(one)]
-        await store_fleet.save(self._connection, self.fleet, weighty, version, self._now)
-        await self._save_inputs()
         messages = announcements(self.fleet, weighty, version, self._now)
-        await enqueue(self._connection, messages, APP_ID, self._now, self._sign)
-        self.announced = bool(messages)
+        if len(self._verdicts) > store_verdicts.FEW:
+            await store_verdicts.copy(self._connection, self._verdicts)
+        async with together(self._connection):
+            if len(self._verdicts) <= store_verdicts.FEW:
+                await store_verdicts.insert(self._connection, self._verdicts)
+            await store_fleet.save(self._connection, self.fleet, weighty, version, self._now)
+            await self._save_inputs()
+            self.due = await enqueue(
+                self._connection, messages, APP_ID, self._now, self._sign, kept_for=self._kept_for
+            )
 
     async def _save_inputs(self) -> None:
         seen = seen_body(self.fleet) if self.weighty else {}
         rows = [row | {"seen": seen} for row in self._inputs]
         await store_fleet.insert_rows(self._connection, DECISION_INPUTS, rows)
+
+
+def once(messages: Iterable[Any], ids: Collection[str]) -> list[Any]:
+    """Return the messages of some ids, each id once, in their order."""
+    by_id = {message.message_id: message for message in messages}
+    return [message for name, message in by_id.items() if name in ids]
+
+
+def chunks(verdicts: Sequence[Verdict]) -> Iterator[Sequence[Verdict]]:
+    """Yield verdicts by so many as may be decided about before others get a turn."""
+    for start in range(0, len(verdicts), AT_ONCE):
+        yield verdicts[start : start + AT_ONCE]
