@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 from psycopg.rows import dict_row
 from sqlalchemy import ClauseElement, Dialect
 from sqlalchemy.exc import (
@@ -112,8 +112,18 @@ async def together(connection: AsyncConnection) -> AsyncIterator[None]:
     What the server refuses is raised at the end of the block. Inserts must be `inline`.
     """
     driver = await driver_of(connection)
-    async with driver.pipeline():
-        yield
+    try:
+        async with driver.pipeline():
+            yield
+    except errors.PipelineAborted as abort:
+        raise first_fault(abort) from None
+
+
+def first_fault(abort: BaseException) -> BaseException:
+    """Return what the server refused, of an abort that only says that the rest was not tried."""
+    while isinstance(abort, errors.PipelineAborted) and abort.__context__ is not None:
+        abort = abort.__context__
+    return abort
 
 
 async def driver_of(connection: AsyncConnection) -> "psycopg.AsyncConnection[Any]":

@@ -14,7 +14,8 @@ from gatemesh_health_manager.intake import Intake
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.signatures import command_signer, load_signing_key
-from gatemesh_health_manager.store import APP_ID, Store
+from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.store_work import APP_ID
 
 
 def die(_rows: object) -> None:
