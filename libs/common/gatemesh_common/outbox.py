@@ -140,7 +140,6 @@ class Relay:
         self._app_id = app_id
         self._clock = clock
         self._batch = batch
-        self._woken = asyncio.Event()
         self._lag = Lag()
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._sent: set[str] = set()
@@ -168,17 +167,12 @@ class Relay:
         finally:
             del self._under_way[row["message_id"]]
 
-    def wake(self) -> None:
-        """Say that the outbox has new messages; call it after the commit."""
-        self._woken.set()
-
     async def run(self, *, idle_s: float = 0.25) -> None:
-        """Relay until cancelled; wakes by itself every `idle_s` seconds for delayed messages."""
+        """Relay until cancelled; looks every `idle_s` seconds for what was not handed over."""
         try:
             while True:
-                self._woken.clear()
                 if await retry_passing_faults(self.relay_once) == 0:
-                    await self._wait(idle_s)
+                    await asyncio.sleep(idle_s)
         finally:
             self._stopped = True
             await self._finish()
@@ -256,9 +250,3 @@ class Relay:
             )
             return False
         return True
-
-    async def _wait(self, idle_s: float) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), idle_s)
-        except TimeoutError:
-            return
