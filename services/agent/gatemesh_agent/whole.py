@@ -31,8 +31,8 @@ HIDING = ("tools", "functions", "stop", "stop_token_ids", "use_beam_search", "ec
 """Fields with which engines keep back what they wrote."""
 
 
-def counted(asked: Asked, fields: dict[str, Any]) -> tuple[int, str] | None:
-    """Return the tokens that an engine counts and the one text they are; None if not only those."""
+def hidden_tokens(asked: Asked, fields: dict[str, Any]) -> Judgement | None:
+    """Find tokens that an engine counts and that cannot be in the one text of its answer."""
     body, usage = asked.body or {}, fields.get("usage")
     if asked.route not in TELLING_ENDS or not isinstance(usage, Mapping):
         return None
@@ -42,27 +42,15 @@ def counted(asked: Asked, fields: dict[str, Any]) -> tuple[int, str] | None:
     if len(parts) != 1 or type(tokens) is not int or usage.get("completion_tokens_details"):
         return None
     reading = parts[0].reading
-    return None if reading.other_output or reading.calls else (tokens, reading.text)
-
-
-def hidden_tokens(asked: Asked, fields: dict[str, Any]) -> Judgement | None:
-    """Find tokens that an engine counts and that cannot be in the one text of its answer."""
-    found = counted(asked, fields)
-    if found is None:
+    shown = len(reading.text.encode("utf-8", "surrogatepass"))
+    if reading.other_output or reading.calls or tokens <= shown + HIDDEN_TOKENS:
         return None
-    tokens, text = found
-    limit = len(text.encode("utf-8", "surrogatepass")) + HIDDEN_TOKENS
-    return hiding(tokens, limit) if tokens > limit else None
-
-
-def hiding(tokens: int, limit: float) -> Judgement:
-    """Return the failure of an answer of more tokens than its text can be."""
     return Judgement(
         CheckLevel.L1,
         Outcome.FAILED,
         Reason.TOKENS_WITHOUT_TEXT,
         score=float(tokens),
-        threshold=float(limit),
+        threshold=float(shown + HIDDEN_TOKENS),
         gate_version=GATE_VERSION,
     )
 
