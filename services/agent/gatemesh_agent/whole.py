@@ -31,8 +31,8 @@ HIDING = ("tools", "functions", "stop", "stop_token_ids", "use_beam_search", "ec
 """Fields with which engines keep back what they wrote."""
 
 
-def hidden_tokens(asked: Asked, fields: dict[str, Any]) -> Judgement | None:
-    """Find tokens that an engine counts and that cannot be in the one text of its answer."""
+def counted(asked: Asked, fields: dict[str, Any]) -> tuple[int, str] | None:
+    """Return the tokens that an engine counts and the one text they are; None if not only those."""
     body, usage = asked.body or {}, fields.get("usage")
     if asked.route not in TELLING_ENDS or not isinstance(usage, Mapping):
         return None
@@ -42,15 +42,27 @@ def hidden_tokens(asked: Asked, fields: dict[str, Any]) -> Judgement | None:
     if len(parts) != 1 or type(tokens) is not int or usage.get("completion_tokens_details"):
         return None
     reading = parts[0].reading
-    shown = len(reading.text.encode("utf-8", "surrogatepass"))
-    if reading.other_output or reading.calls or tokens <= shown + HIDDEN_TOKENS:
+    return None if reading.other_output or reading.calls else (tokens, reading.text)
+
+
+def hidden_tokens(asked: Asked, fields: dict[str, Any]) -> Judgement | None:
+    """Find tokens that an engine counts and that cannot be in the one text of its answer."""
+    found = counted(asked, fields)
+    if found is None:
         return None
+    tokens, text = found
+    limit = len(text.encode("utf-8", "surrogatepass")) + HIDDEN_TOKENS
+    return hiding(tokens, limit) if tokens > limit else None
+
+
+def hiding(tokens: int, limit: float) -> Judgement:
+    """Return the failure of an answer of more tokens than its text can be."""
     return Judgement(
         CheckLevel.L1,
         Outcome.FAILED,
         Reason.TOKENS_WITHOUT_TEXT,
         score=float(tokens),
-        threshold=float(shown + HIDDEN_TOKENS),
+        threshold=float(limit),
         gate_version=GATE_VERSION,
     )
 
