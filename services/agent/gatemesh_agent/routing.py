@@ -117,6 +117,10 @@ class Router:
         """Prefer others for a while."""
         self.shunned_until[instance_id] = now + self.shun_s
 
+    def is_shunned(self, instance_id: str, now: float) -> bool:
+        """Return True while others are preferred."""
+        return self.shunned_until.get(instance_id, 0.0) > now
+
     def enter(self, instance_id: str) -> None:
         """Count a request that begins at an instance."""
         self.in_flight[instance_id] += 1
