@@ -32,6 +32,9 @@ TELLER = regex.compile(
 )
 
 
+BARE_ASKERS = frozenset({"user", "human"})
+BARE_TELLERS = frozenset({"assistant", "model", "ai"})
+"""Roles alone on a line, as templates write them when their marks are lost."""
 FIELD = regex.compile(r"[,;{(\[]\s*$")
 """How a line of a program or of data ends, and no turn does."""
 
@@ -73,13 +76,18 @@ class Dialogue:
 
     def _line(self, line: str, start: int) -> None:
         if ":" not in line and "：" not in line:
+            if self._answered and line in (BARE_ASKERS if self._expects_asker else BARE_TELLERS):
+                self._turn(start)
             self._answered = self._answered or bool(line.strip())
             return
         pattern = ASKER if self._expects_asker else TELLER
         if self._answered and pattern.match(line) is not None and FIELD.search(line) is None:
-            self._start = self._start or start
-            self._turns += 1
-            self._expects_asker = not self._expects_asker
+            self._turn(start)
         elif line.strip():
             labelled = ASKER.match(line) is not None or TELLER.match(line) is not None
             self._answered = self._answered or not labelled
+
+    def _turn(self, start: int) -> None:
+        self._start = self._start or start
+        self._turns += 1
+        self._expects_asker = not self._expects_asker

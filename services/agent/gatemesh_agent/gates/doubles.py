@@ -1,6 +1,7 @@
 """Pieces of the stream that came twice: words, groups of words, or single characters."""
 
 import re
+from itertools import pairwise
 from operator import eq
 
 import regex
@@ -8,7 +9,7 @@ import regex
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.topics import Topic
-from gatemesh_agent.gates.window import TextWindow
+from gatemesh_agent.gates.window import CHECKPOINT, TextWindow
 from gatemesh_common.messages import Reason
 
 PASSAGE = 256
@@ -29,6 +30,19 @@ TWICE_LETTERS = 32
 TWICE_SHARE = 0.85
 TWICE_KINDS = 8
 
+TILE = re.compile(r"(.{2,10})\1", re.DOTALL)
+TILED = 64
+TILED_PASSAGE = 192
+TILED_SHARE = 0.72
+TILE_KINDS = 10
+PARAGRAPH = 60
+PARAGRAPHS = 2
+GROWN_CHARS = 1536
+GROWN_STEPS = 4
+GROWN_LENGTH = 16
+HEADS = (2, 4)
+"""Characters of the beginning that each new beginning shows."""
+
 BLANKS = r" \t\n\r\f\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 PIECE = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^{BLANKS}\u3040-\u30ff\u3400-\u9fff]+")
 ODD_BLANK = re.compile("[\x1c-\x1f]")
@@ -48,6 +62,64 @@ def doubled_pieces(window: TextWindow, context: RequestContext, words: list[str]
         return None
     start = window.end - len(text)
     return Finding(Reason.DUPLICATED_PIECES, max(share, SHARE), SHARE, start, window.end)
+
+
+def doubled_chunks(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find pieces of a few characters that each stand twice, wherever words begin."""
+    if tiled_share(window.last(TILED)) < TILED_SHARE:
+        return None
+    text = window.last(TILED_PASSAGE)
+    tiles = TILE.findall(text)
+    kinds = {tile for tile in tiles if any(map(str.isalpha, tile))}
+    if tiled_share(text) < TILED_SHARE or len(kinds) < TILE_KINDS or "|" in text:
+        return None
+    if context.asks(Topic.REPEATING, Topic.PLAYFUL, Topic.ENCODED):
+        return None
+    start = window.end - len(text)
+    return Finding(Reason.DUPLICATED_PIECES, tiled_share(text), TILED_SHARE, start, window.end)
+
+
+def tiled_share(text: str) -> float:
+    """Return which share of a text is made of pieces that stand twice side by side."""
+    return 2 * sum(map(len, TILE.findall(text))) / max(len(text), 1)
+
+
+def doubled_paragraphs(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find several paragraphs that each stand twice in a row."""
+    if window.in_fence or "\n" not in window.last(CHECKPOINT):
+        return None
+    lines = [line for line in window.tail.split("\n") if len(line) >= PARAGRAPH]
+    twice = {line for line, other in pairwise(lines) if line == other and "|" not in line}
+    if len(twice) < PARAGRAPHS or context.asks(Topic.REPEATING, Topic.PLAYFUL):
+        return None
+    return Finding(
+        Reason.DUPLICATED_PIECES, float(len(twice)), float(PARAGRAPHS), window.base, window.end
+    )
+
+
+def grown_text(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find an answer that begins anew again and again, each time a little longer."""
+    text = window.tail
+    if window.base or window.in_fence or len(text) > GROWN_CHARS:
+        return None
+    if not any(grown_steps(text, size) > GROWN_STEPS for size in HEADS):
+        return None
+    if context.asks(Topic.REPEATING, Topic.PLAYFUL, Topic.DRAWING, Topic.SPELLING):
+        return None
+    return Finding(Reason.DUPLICATED_PIECES, float(GROWN_STEPS), 0.0, 0, window.end)
+
+
+def grown_steps(text: str, size: int) -> int:
+    """Return how often the text begins anew with what was there before and more."""
+    head = text[:size]
+    if text.count(head) <= GROWN_STEPS or not head.strip():
+        return 0
+    *parts, _ = map(str.strip, text.split(head)[1:])
+    if len(set(parts)) < len(parts) / 2 or not parts:
+        return 0
+    grown = sum(later.startswith(one) and later != one for one, later in pairwise(parts))
+    whole = len(parts[-1]) >= GROWN_LENGTH and grown >= len(parts) - 2
+    return grown if whole else 0
 
 
 def doubled_words(window: TextWindow, context: RequestContext) -> Finding | None:

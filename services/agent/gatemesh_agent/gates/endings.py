@@ -11,6 +11,9 @@ from gatemesh_common.messages import Reason
 
 PASSAGE = 2048
 UNFINISHED_WORDS = 5
+STRICT_WORDS = 3
+STRICT_CHARS = 240
+STRICT_STOPS = 4
 UNFINISHED_DENSE = 12
 SENTENCES_BEFORE = 2
 CLOSED_SHARE = 0.75
@@ -20,7 +23,10 @@ FRAGMENT_CHARS = 24
 CLOSING_LINE_WORDS = 4
 
 VISIBLE = regex.compile(r"[^\s\p{Cf}\p{Zs}\u2800\u3164\uffa0]")
-THOUGHT = regex.compile(r"<think>.*?</think>", regex.DOTALL)
+OPEN_THINKING, CLOSE_THOUGHT = "<think>", "</think>"
+TAGS = "think|thinking|thought|reasoning|reflection|scratchpad|analysis"
+THOUGHT = regex.compile(rf"<({TAGS})>.*?</\1>", regex.DOTALL)
+OPEN_THOUGHT = regex.compile(rf"(?:^|\n)\s*<({TAGS})>(?!.*</\1>)", regex.DOTALL)
 STOP = regex.compile(
     r"(?<=\w{2}|[)\]\"”’»*_`\d])[.!?…](?=[\s\"”’»)*]|$)|[。！？।۔؟]|(?<=\p{L}{2})[:：](?=\n)"
 )
@@ -108,7 +114,7 @@ def is_bare_label(text: str) -> bool:
 
 ONE_SIGN = 10
 FLOOD_SIGNS = frozenset("!?@#$%&^,;:\"'`(){}[]")
-LABEL_ONLY = regex.compile(r"(?:assistant|user|system|model)\s*:?|[*_#`~]{2,6}")
+LABEL_ONLY = regex.compile(r"(?:assistant|user|system|model)\s*:?|[*_#`~]{2,6}|[.,;:«“„「『(\[{]")
 
 
 def is_empty(text: str) -> bool:
@@ -124,6 +130,7 @@ def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
     broken = (
         has_open_fence(window)
         or has_open_thought(text)
+        or text.count(CLOSE_THOUGHT) > text.count(OPEN_THINKING) + 1
         or is_fragment(text, context)
         or (not window.in_fence and (dangles(text) or breaks_off(text)))
         or (not is_source(text) and lacks_its_end(text))
@@ -143,7 +150,9 @@ def has_open_fence(window: TextWindow) -> bool:
 
 def has_open_thought(text: str) -> bool:
     """Return True for a thinking block without end and without answer."""
-    return text.rfind("<think>") > text.rfind("</think>")
+    if text.rfind(OPEN_THINKING) > text.rfind(CLOSE_THOUGHT):
+        return True
+    return "<" in text and OPEN_THOUGHT.search(text) is not None
 
 
 def is_fragment(text: str, context: RequestContext) -> bool:
@@ -179,7 +188,13 @@ def breaks_off(text: str) -> bool:
     rest = paragraph[stops[-1].end() :]
     if DENSE_END.search(rest) is not None:
         return len(rest) >= UNFINISHED_DENSE
-    return len(WORD.findall(rest)) >= UNFINISHED_WORDS
+    words = len(WORD.findall(rest))
+    return words >= (STRICT_WORDS if is_strict(text) else UNFINISHED_WORDS)
+
+
+def is_strict(text: str) -> bool:
+    """Return True for a longer text in sentences, as no one writes who chats."""
+    return len(text) >= STRICT_CHARS and len(STOP.findall(text)) >= STRICT_STOPS
 
 
 def is_punctuated(text: str) -> bool:

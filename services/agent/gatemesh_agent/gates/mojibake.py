@@ -52,6 +52,8 @@ BETWEEN = regex.compile(r"[.!?:]\\n")
 CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
 ENTITY = regex.compile(
     r"(?<=\w)&#(?:\d{2,4}|x[0-9a-f]{2,4});(?=\w)|&(?:amp;|quot;|nbsp;|#34;)|&(?:m|n)dash;"
+    r"|(?<=\p{L})&(?:[a-zA-Z](?:acute|grave|circ|uml|cedil|tilde|ring)|szlig|[lr]squo);"
+    r"|(?<=\s)&[aeiouAEIOU](?:acute|grave|circ|uml);"
 )
 PERCENT_BLANK = regex.compile(r"(?<![/?=&#]\S{0,80})(?<=[\p{L}.,;])%(?:20|2C)(?=[\p{L}%])")
 ENCODED_LIMIT = 3
