@@ -38,8 +38,7 @@ NUMBER_WORDS = {
     " siedemdziesiąt yetmiş सत्तर שבעים سبعين",
     80: "eighty achtzig huitante ochenta oitenta ottanta восемьдесят"
     " osiemdziesiąt seksen अस्सी שמונים ثمانين",
-    90: "ninety neunzig nonante noventa novanta девяносто"
-    " dziewięćdziesiąt doksan नब्बे תשעים تسعين",
+    90: "ninety neunzig nonante noventa novanta девяносто dziewięćdziesiąt doksan नब्बे תשעים تسعين",
     100: "hundred hundert cent cien cem cento сто yüz सौ מאה مئة مائة",
     3: "three drei trois tres três tre три",
     4: "four vier quatre cuatro quatro quattro четыре",

@@ -17,6 +17,7 @@ from gatemesh_agent.gates.endings import is_bare_label, is_empty, only_one_sign,
 from gatemesh_agent.gates.judgement import Finding, Judgement, passed, skipped, text_failure
 from gatemesh_agent.gates.languages import Languages
 from gatemesh_agent.gates.leftovers import only_leftovers, traces
+from gatemesh_agent.gates.letters import damaged_words
 from gatemesh_agent.gates.markers import Markers
 from gatemesh_agent.gates.mojibake import Mojibake
 from gatemesh_agent.gates.noise import endless_digits, noisy
@@ -179,7 +180,11 @@ class TextGate:
                 or (encoded_blob(window, context, last=last) if self._may_hold_blob else None)
             )
             if finding is None:
-                finding = endless_digits(window, context) or noisy(window, context)
+                finding = (
+                    endless_digits(window, context)
+                    or noisy(window, context)
+                    or damaged_words(window, context, last=last)
+                )
                 return finding or wordless(window, context, words)
         return None if finding is None or self._is_sound(finding) else finding
 

@@ -29,6 +29,7 @@ class Topic(StrEnum):
     SPELLING = "spelling"
     SIGNS = "signs"
     PROGRAMS = "programs"
+    MISSPELT = "misspelt"
 
 
 def speaks_of(prompt: str, topic: Topic) -> bool:
@@ -219,6 +220,15 @@ TOPIC_WORDS = {
         r"""\bhtml | \bxml | \bxhtml | entit | \burls?\b | \buri | \blinks? | percent | web\ page
         | markup | markdown | \bfeed\b | \brss\b | template | query\ string | ampersand | &\w+;
         | 网页 | 链接 | 实体 | リンク | ссылк | сущност | lien | enlace | verweis"""
+    ),
+    Topic.MISSPELT: words(
+        r"""typos? | mis-?spel | spelling | speling | vowel | scrambl | jumbl | shuffl | garbl
+        | corrupt | gibberish | nonsense | jabberwock | lorem | invented | made-up | conlang
+        | dialect | accent | phonetic | \bscots\b | patois | creole | pidgin | slang | texting
+        | \bsms\b | leet | 1337 | pig\ latin | backward | revers | mirror | shorthand | abbrev
+        | stutter | stammer | drunk | slur | toddler | baby\ talk | middle\ english | old\ english
+        | chaucer | beowulf | proto- | elvish | klingon | latin\b | welsh | \bdrop\b | missing
+        | letters | ocr | noisy | noise"""
     ),
     Topic.PROGRAMS: words(
         r"""\bcode\b | coding | python | java | script | program | \bapi\b | json | yaml | \bsse\b
