@@ -9,6 +9,7 @@ holds it, or a word that the passages use five times; a word edge counts as a le
 
 import argparse
 import base64
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,10 +25,11 @@ LISTS = ("wamerican-large", "wbritish-large")
 LISTED_SHARE = 1e-4
 USED = 5
 SHORT, SHORT_USED = 2, 10
-UNITS = (
-    "cm mm km kg mg ml hz kb mb gb tb hp ft oz lb pm am tv pc vs th st nd rd ok ah ha hi ex ad js"
-    " ts py io ai ui os ip id x y z n e g eg ie ed uh hm ll ve re de la le al et"
-).split()
+PLAIN = re.compile("[a-z]{3,}")
+UNITS = """
+    cm mm km kg mg ml hz kb mb gb tb hp ft oz lb pm am tv pc vs th st nd rd ok ah ha hi ex ad js
+    ts py io ai ui os ip id x y z n e g eg ie ed uh hm ll ve re de la le al et
+"""
 """Units, abbreviations and names that sentences hold in small letters."""
 WIDTH = 88
 
@@ -37,9 +39,7 @@ def listed(folder: Path) -> Iterator[str]:
     for package in LISTS:
         found = fetched_package(folder, package)
         for path in sorted(found.glob("usr/share/dict/*")) if found else ():
-            for word in path.read_text(encoding="utf-8").split():
-                if len(word) > SHORT and word.isascii() and word.isalpha() and word.islower():
-                    yield word
+            yield from filter(PLAIN.fullmatch, path.read_text(encoding="utf-8").split())
 
 
 def known_groups(words: Iterable[str], used: Counter[str]) -> set[int]:
@@ -53,7 +53,7 @@ def known_groups(words: Iterable[str], used: Counter[str]) -> set[int]:
     for word, count in used.items():
         if count >= (SHORT_USED if len(word) <= SHORT else USED):
             known.update(groups_of(word))
-    for word in UNITS:
+    for word in UNITS.split():
         known.update(groups_of(word))
     return known
 

@@ -35,6 +35,11 @@ TILED = 64
 TILED_PASSAGE = 192
 TILED_SHARE = 0.72
 TILE_KINDS = 10
+SENTENCE = re.compile(r"(?<=[.!?。！？।])\s*|\n+")
+SENTENCES_PASSAGE = 640
+SHORTEST_SENTENCE = 16
+SENTENCES = 3
+THRICE = 4
 PARAGRAPH = 60
 PARAGRAPHS = 2
 GROWN_CHARS = 1536
@@ -45,6 +50,8 @@ HEADS = (2, 4)
 
 BLANKS = r" \t\n\r\f\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 PIECE = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^{BLANKS}\u3040-\u30ff\u3400-\u9fff]+")
+AABB = re.compile(r"(?<![\u3400-\u9fff])([\u3400-\u9fff])\1([\u3400-\u9fff])\2(?![\u3400-\u9fff])")
+"""A Chinese word of its own, made of two doubled characters."""
 ODD_BLANK = re.compile("[\x1c-\x1f]")
 """Characters at which Python splits a text; they are no blanks."""
 TWICE = regex.compile(r"(\p{L})\1")
@@ -53,14 +60,16 @@ TWICE = regex.compile(r"(\p{L})\1")
 def doubled_pieces(window: TextWindow, context: RequestContext, words: list[str]) -> Finding | None:
     """Find a passage in which each piece stands twice, as when stream events are sent twice."""
     text = window.last(PASSAGE)
-    pieces = words if is_cut_at_blanks(text) else PIECE.findall(text)
+    ascii_only = is_cut_at_blanks(text)
+    text = text if ascii_only else AABB.sub("", text)
+    pieces = words if ascii_only else PIECE.findall(text)
     # Cells of a table may be alike.
     share = 0.0 if text.count("|") > CELLS else doubled_share(pieces)
     if share < SHARE and not has_doubled_letters(text):
         return None
     if context.asks(Topic.REPEATING, Topic.PLAYFUL):
         return None
-    start = window.end - len(text)
+    start = max(window.end - PASSAGE, 0)
     return Finding(Reason.DUPLICATED_PIECES, max(share, SHARE), SHARE, start, window.end)
 
 
@@ -95,6 +104,23 @@ def doubled_paragraphs(window: TextWindow, context: RequestContext) -> Finding |
     return Finding(
         Reason.DUPLICATED_PIECES, float(len(twice)), float(PARAGRAPHS), window.base, window.end
     )
+
+
+def doubled_sentences(window: TextWindow, context: RequestContext) -> Finding | None:
+    """Find sentences that each stand twice, or words that each stand three times, in a row."""
+    text = window.last(SENTENCES_PASSAGE)
+    sentences = [part for part in SENTENCE.split(text) if len(part) >= SHORTEST_SENTENCE]
+    twice = {one for one, other in pairwise(sentences) if one == other and "|" not in one}
+    words = text[-PASSAGE:].split()
+    rows = zip(words, words[1:], words[2:], strict=False)
+    thrice = {one for one, two, three in rows if one == two == three and one.isalpha()}
+    if len(twice) < SENTENCES and len(thrice) < THRICE:
+        return None
+    if window.in_fence or context.asks(Topic.REPEATING, Topic.PLAYFUL):
+        return None
+    share = float(max(len(twice), len(thrice)))
+    start = window.end - len(text)
+    return Finding(Reason.DUPLICATED_PIECES, share, float(SENTENCES), start, window.end)
 
 
 def grown_text(window: TextWindow, context: RequestContext) -> Finding | None:

@@ -10,6 +10,7 @@ from gatemesh_agent.gates.doubles import (
     doubled_chunks,
     doubled_paragraphs,
     doubled_pieces,
+    doubled_sentences,
     doubled_words,
     grown_text,
 )
@@ -193,6 +194,7 @@ class TextGate:
         return (
             doubled_chunks(window, context)
             or doubled_paragraphs(window, context)
+            or doubled_sentences(window, context)
             or grown_text(window, context)
         )
 

@@ -24,10 +24,14 @@ EVENT = regex.compile(
 )
 """One piece of a stream of answers, as it crosses the network."""
 TRACE = regex.compile(r'Traceback \(most recent call last\):\s*\n\s*File "')
-ERROR_BODY = regex.compile(
-    r"""\s*\{\s*"(?:error"\s*:\s*[{"] | object"\s*:\s*"error" | detail"\s*:\s*[\[{"])""",
-    regex.VERBOSE,
+BODY = regex.compile(
+    r"""\s*\{\s*"(?:error"\s*:\s*[{"] | object"\s*:\s*"error" | detail"\s*:\s*[\[{"])
+    | \s*\{\s*"(?:role"\s*:\s*"assistant" | content"\s*:\s*") | HTTP/[12](?:\.[01])?\ \d{3}
+    | \s*(?:<!DOCTYPE[^>]*>\s*)?<html[^>]*>\s*<head>\s*<title>\s*[45]\d\d\b
+    | (?::\ ?(?:ping | keep-?alive)\b[^\n]*\s*)+$""",
+    regex.VERBOSE | regex.IGNORECASE,
 )
+"""How an error, a message object, an error page or a bare connection begins."""
 VALUE = regex.compile(r"\s*(?:(?:\[object\ Object\]|null|undefined|NaN|nan)[\s,;]*)+")
 """Nothing, as programs write it; `None` is also a word."""
 BYTES = regex.compile(
@@ -72,13 +76,18 @@ def only_leftovers(text: str, context: RequestContext) -> Finding | None:
 
 def leftover(text: str, prompt: str) -> Reason | None:
     """Return what an answer is in place of text, if it is none."""
-    if VALUE.fullmatch(text) is not None and text.split()[0].strip(",;").lower() not in prompt:
+    if VALUE.fullmatch(text) is not None and value_of(text) not in prompt:
         return Reason.EMPTY
-    if ERROR_BODY.match(text) is not None:
+    if BODY.match(text) is not None:
         return Reason.SPECIAL_TOKENS
     if BYTES.fullmatch(text) is not None or are_ids(text.strip(), prompt):
         return Reason.UNDECODED_TOKENS
     return None
+
+
+def value_of(text: str) -> str:
+    """Return the first word of an answer as a prompt would name it."""
+    return text.split(maxsplit=1)[0].strip(",;").lower()
 
 
 def are_ids(text: str, prompt: str) -> bool:

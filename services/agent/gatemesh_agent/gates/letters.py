@@ -12,9 +12,9 @@ import regex
 
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Finding
-from gatemesh_agent.gates.languages import unquoted
+from gatemesh_agent.gates.languages import LITTLE_WORDS, OWNERS, unquoted
 from gatemesh_agent.gates.letter_table import ENGLISH
-from gatemesh_agent.gates.scripts import is_plain
+from gatemesh_agent.gates.scripts import scripts_in
 from gatemesh_agent.gates.sourcecode import reads_as_code
 from gatemesh_agent.gates.topics import Topic
 from gatemesh_agent.gates.window import TextWindow
@@ -31,18 +31,38 @@ WORDS = 60
 ODD_WORDS = 8
 """Different words without sense. Source: at most five in 2,037 passages of technical English."""
 ODD_SHARE = 0.08
-COMMON_SHARE = 0.1
-"""Share of common words that shows a passage to be English prose, damaged or not."""
-FOREIGN_SHARE = 0.01
+COMMON_SHARE = 0.31
+"""Share of common words in English prose that lost letters; sound prose has more."""
+OWN_SHARE = 0.05
+"""Share of words that only English has."""
+FOREIGN_LETTERS = 0.01
+FOREIGN_SHARE = 0.25
+"""Of the English little words, which those of other languages reach in a mixed text."""
 COMMON = frozenset(
-    "the and of is was are were that this with for which have has not from they been would to in a"
-    " it on as by or be at an if you your can will when but all one".split()
+    f"{LITTLE_WORDS['en']} to in a it on as by or be at an if you your can will when but all"
+    " one".split()
 )
+OWN = COMMON - frozenset("of is was in a on as at an if will all one for were are".split())
+SHORT = 2
+FOREIGN = frozenset(word for word, owner in OWNERS.items() if owner != "en" and len(word) > SHORT)
+PROMPT_WORD = regex.compile(
+    r"\b(?:how|what|why|explain|who|which|where|write|give|describe|tell|list|suggest|compare|is|are"
+    r"|does|the|of|for|to|and|my|can|should|with|it)\b",
+    regex.IGNORECASE,
+)
+PROMPT_WORDS = 2
 WORD = regex.compile(
     r"""(?<!\S)["'(]?(?:[a-z]{1,2}['’])?([a-z]+)(?:['’][a-z]{1,2})?(?=[,.;:!?)"']{0,2}(?:\s|$))"""
 )
 """A word in small letters between blanks: no name, no part of an address or a program."""
-WISHES = (Topic.LANGUAGES, Topic.MISSPELT, Topic.PLAYFUL, Topic.ENCODED, Topic.SPELLING)
+WISHES = (
+    Topic.LANGUAGES,
+    Topic.MISSPELT,
+    Topic.PLAYFUL,
+    Topic.ENCODED,
+    Topic.SPELLING,
+    Topic.COMMANDS,
+)
 BITS = base64.b64decode(ENGLISH)
 
 
@@ -57,14 +77,31 @@ def damaged_words(window: TextWindow, context: RequestContext, *, last: bool) ->
         return None
     text = window.last(PASSAGE)
     share = odd_share(text)
-    if not share or not is_plain(context.prompt) or context.asks(*WISHES) or reads_as_code(window):
+    if (
+        not share
+        or not is_english(context.prompt)
+        or context.asks(*WISHES)
+        or reads_as_code(window)
+    ):
         return None
     return Finding(Reason.SPACING_LOST, share, ODD_SHARE, window.end - len(text), window.end)
 
 
+def is_english(prompt: str) -> bool:
+    """Return True for a prompt that is plainly English and nothing else."""
+    if scripts_in(prompt):
+        return False
+    return len({word.lower() for word in PROMPT_WORD.findall(prompt)}) >= PROMPT_WORDS
+
+
+def share_of(words: list[str], known: frozenset[str]) -> float:
+    """Return which share of words is known."""
+    return sum(word in known for word in words) / len(words)
+
+
 def odd_share(text: str) -> float:
     """Return the share of words that are none in a passage of English prose; 0 for a low one."""
-    if not text.isascii() and len(foreign_letters(text)) > FOREIGN_SHARE * len(text):
+    if not text.isascii() and len(foreign_letters(text)) > FOREIGN_LETTERS * len(text):
         return 0.0
     words = plain_words(text)
     if len(words) < WORDS:
@@ -72,7 +109,10 @@ def odd_share(text: str) -> float:
     odd = [word for word in words if is_odd(word)]
     if len(set(odd)) < ODD_WORDS or len(odd) < ODD_SHARE * len(words):
         return 0.0
-    if sum(word in COMMON for word in words) < COMMON_SHARE * len(words):
+    own = share_of(words, OWN)
+    if own < OWN_SHARE or share_of(words, COMMON) > COMMON_SHARE:
+        return 0.0
+    if share_of(words, FOREIGN) > FOREIGN_SHARE * own:
         return 0.0
     # A quotation in another language is no damage.
     loose = set(odd).intersection(plain_words(unquoted(text)))

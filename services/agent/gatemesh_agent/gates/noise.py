@@ -20,6 +20,11 @@ INNER_LIMIT = 8
 INNER_KINDS = 3
 WIDE = regex.compile(r"[A-Za-z][Ａ-Ｚａ-ｚ]|[Ａ-Ｚａ-ｚ][A-Za-z]")
 WIDE_LIMIT = 4
+CASE_CHANGE = regex.compile(r"\p{Ll}\p{Lu}")
+"""Inside a word; names such as iPhone are few, identifiers are no prose."""
+CASE_TAIL = 48
+CASE_LIMIT = 8
+CASE_SHARE = 0.35
 ASKING = "?"
 LOST_WORD = re.compile(r"\?+[,.;:!]?")
 LOST_LIMIT = 8
@@ -38,7 +43,7 @@ def noisy(window: TextWindow, context: RequestContext) -> Finding | None:
     text = window.last(PASSAGE)
     if window.in_fence:
         return None
-    score = inner_signs(text) or mixed_widths(text)
+    score = inner_signs(text) or mixed_widths(text) or case_noise(text)
     reason = Reason.SYMBOL_SOUP
     if not score and text.count(ASKING) > LOST_LIMIT:
         score, reason = lost_words(text), Reason.MOJIBAKE
@@ -51,6 +56,8 @@ def noisy(window: TextWindow, context: RequestContext) -> Finding | None:
 
 def is_wanted(window: TextWindow, context: RequestContext) -> bool:
     """Return True where programs or the prompt explain odd signs."""
+    if context.asks(Topic.MISSPELT):
+        return True
     asked = (Topic.DRAWING, Topic.ENCODED, Topic.SIGNS, Topic.PLAYFUL, Topic.ENCODING, Topic.GLUED)
     return reads_as_code(window) or context.asks(*asked)
 
@@ -67,6 +74,17 @@ def mixed_widths(text: str) -> float:
     """Return how often letters of both widths stand side by side, as a share of the limit."""
     found = 0 if text.isascii() else len(WIDE.findall(text))
     return found / WIDE_LIMIT if found > WIDE_LIMIT else 0.0
+
+
+def case_noise(text: str) -> float:
+    """Return how many words change from small to capital letters, as a share of the limit."""
+    if CASE_CHANGE.search(text[-CASE_TAIL:]) is None:
+        return 0.0
+    words = text.split()
+    changed = {word for word in words if CASE_CHANGE.search(word) is not None}
+    if len(changed) <= CASE_LIMIT or len(changed) < CASE_SHARE * len(words):
+        return 0.0
+    return len(changed) / CASE_LIMIT
 
 
 def lost_words(text: str) -> float:

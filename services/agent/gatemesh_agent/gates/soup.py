@@ -75,7 +75,11 @@ PUNCTUATION_SHARE = 0.85
 NUMBERS_LIMIT = 18
 NUMBER_LENGTHS = 3
 NUMBERS = regex.compile(r"(?<![\d\n])\d{1,9}(?: \d{1,9}){17,}")
-SYMBOL = regex.compile(r"[^\P{So}\u2500-\u25ff\U0001f1e6-\U0001f1ff]")
+SYMBOL = regex.compile(
+    r"[^\P{So}\u2500-\u25ff\U0001f1e6-\U0001f1ff]|[\u2200-\u22ff\u2a00-\u2aff]"
+    r"|[\u3400-\u4dbf\U00020000-\U0003ffff]|[\u3131-\u318e]"
+)
+"""Pictures, mathematical signs, characters that few readers know, and letters of no syllable."""
 SYMBOL_KINDS = ((SHORTEST_SOUP, 24), (112, 8))
 """Characters, more than half of them pictures, and how many different ones are too many."""
 LETTERS_APART = regex.compile(r"(?<!\S)\p{L}(?: {1,3}[\p{L}.,;:'’!?\d-]){23,}(?!\S)")

@@ -30,6 +30,7 @@ class Topic(StrEnum):
     SIGNS = "signs"
     PROGRAMS = "programs"
     MISSPELT = "misspelt"
+    COMMANDS = "commands"
 
 
 def speaks_of(prompt: str, topic: Topic) -> bool:
@@ -174,8 +175,8 @@ TOPIC_WORDS = {
         | повтор | \bраз\b | раза | répèt | répét | \bfois\b | wiederhol | \d\ mal\b
         | \w{3}mal\b | repet | repit | \bveces\b | \bvezes\b | ripet | \bvolte\b | كرر | مرة
         | مرات | बार | दोहरा | ซ้ำ | ครั้ง | lặp | \blần\b | ulang | \bkali\b | tekrar
-        | \bkez\b | \bkere\b | \bdefa\b | פעמים | פעם | \brazy\b | разів | рази | \bkrát\b | \bkertaa\b
-        | \bgånger\b | \bkeer\b | \bgange\b | φορές | \bبار\b"""
+        | \bkez\b | \bkere\b | \bdefa\b | פעמים | פעם | \brazy\b | разів | рази | \bkrát\b
+        | \bkertaa\b | \bgånger\b | \bkeer\b | \bgange\b | φορές | \bبار\b"""
     ),
     Topic.PLAYFUL: words(
         r"""laugh | \bhaha | \blol\b | scream | \byell | sound\ of | onomatop | refrain | chorus
@@ -221,8 +222,15 @@ TOPIC_WORDS = {
         | markup | markdown | \bfeed\b | \brss\b | template | query\ string | ampersand | &\w+;
         | 网页 | 链接 | 实体 | リンク | ссылк | сущност | lien | enlace | verweis"""
     ),
+    Topic.COMMANDS: words(
+        r"""linux | unix | \bbsd\b | ubuntu | debian | command | \bcli\b | terminal | shell | bash
+        | \btools?\b | package | librar | kernel | driver | \bapt\b | systemd | network | server
+        | flag | option | parameter | syscall | \bgit\b | docker | kubernetes | \bdevops\b
+        | gene\b | genes\b | protein | species | taxonom | drug | medication | stock | ticker"""
+    ),
     Topic.MISSPELT: words(
-        r"""typos? | mis-?spel | spelling | speling | vowel | scrambl | jumbl | shuffl | garbl
+        r"""typos? | mock | sarcas | spongebob | (?:random | altern\w+ | mixed)\ (?:case | cap)
+        | mis-?spel | spelling | speling | vowel | scrambl | jumbl | shuffl | garbl
         | corrupt | gibberish | nonsense | jabberwock | lorem | invented | made-up | conlang
         | dialect | accent | phonetic | \bscots\b | patois | creole | pidgin | slang | texting
         | \bsms\b | leet | 1337 | pig\ latin | backward | revers | mirror | shorthand | abbrev
@@ -233,7 +241,8 @@ TOPIC_WORDS = {
     Topic.PROGRAMS: words(
         r"""\bcode\b | coding | python | java | script | program | \bapi\b | json | yaml | \bsse\b
         | stream | event | error | exception | trace | \blogs?\b | debug | crash | \bbug | curl
-        | server | endpoint | https? | request | websocket | \bsql\b | \breturns?\b | function
+        | server | endpoint | https? | \bhtml | web\ ?page | website | nginx | request
+        | websocket | \bsql\b | \breturns?\b | function
         | variable | output | evaluat | print | typeof | fehler | ausnahme | erreur | errore
         | fallo | código | erro\b | błąd | błęd | hata\b | ошибк | исключен | код | лог\b | скрипт
         | помилк | 代码 | 错误 | 异常 | 日志 | 接口 | 程序 | 报错 | コード | エラー | 例外 | ログ
@@ -259,6 +268,7 @@ TOPIC_WORDS = {
         | (?: 手紙 | メール | 物語 | 作文 | 説明文 | 記事 | 詩 | 招待状 | 感想文 | 報告書 | 편지
         | 메일 | 이야기 | 글 | 시를 | 보고서 | 초대장 | 에세이 | पत्र | कहानी | निबंध | कविता
         | mektup | hikâye | hikaye | deneme | makale | şiir | kompozisyon | e-posta | davetiye )
-        .{0,40}? (?: 書いて | 作って | 考えて | 작성 | 써 | 지어 | लिख | yaz | oluştur | hazırla )"""
+        .{0,40}? (?: 書いて | 作って | 考えて | 작성 | 써 | 지어 | लिख | yaz | oluştur
+        | hazırla )"""
     ),
 }
