@@ -107,20 +107,29 @@ def doubled_paragraphs(window: TextWindow, context: RequestContext) -> Finding |
 
 
 def doubled_sentences(window: TextWindow, context: RequestContext) -> Finding | None:
-    """Find sentences that each stand twice, or words that each stand three times, in a row."""
+    """Find sentences that each stand twice in a row."""
     text = window.last(SENTENCES_PASSAGE)
+    # The end of a sentence that stands twice stands twice as well; few other texts pass this.
+    if window.in_fence or text.find(text[-SHORTEST_SENTENCE:]) >= len(text) - SHORTEST_SENTENCE:
+        return None
     sentences = [part for part in SENTENCE.split(text) if len(part) >= SHORTEST_SENTENCE]
     twice = {one for one, other in pairwise(sentences) if one == other and "|" not in one}
-    words = text[-PASSAGE:].split()
+    if len(twice) < SENTENCES or context.asks(Topic.REPEATING, Topic.PLAYFUL):
+        return None
+    start = window.end - len(text)
+    return Finding(Reason.DUPLICATED_PIECES, float(len(twice)), float(SENTENCES), start, window.end)
+
+
+def tripled_words(window: TextWindow, context: RequestContext, words: list[str]) -> Finding | None:
+    """Find several words that each stand three times in a row."""
+    if sum(map(eq, words, words[1:])) < 2 * THRICE:
+        return None
     rows = zip(words, words[1:], words[2:], strict=False)
     thrice = {one for one, two, three in rows if one == two == three and one.isalpha()}
-    if len(twice) < SENTENCES and len(thrice) < THRICE:
+    if len(thrice) < THRICE or context.asks(Topic.REPEATING, Topic.PLAYFUL):
         return None
-    if window.in_fence or context.asks(Topic.REPEATING, Topic.PLAYFUL):
-        return None
-    share = float(max(len(twice), len(thrice)))
-    start = window.end - len(text)
-    return Finding(Reason.DUPLICATED_PIECES, share, float(SENTENCES), start, window.end)
+    start = max(window.end - PASSAGE, 0)
+    return Finding(Reason.DUPLICATED_PIECES, float(len(thrice)), float(THRICE), start, window.end)
 
 
 def grown_text(window: TextWindow, context: RequestContext) -> Finding | None:

@@ -13,6 +13,7 @@ from gatemesh_agent.gates.doubles import (
     doubled_sentences,
     doubled_words,
     grown_text,
+    tripled_words,
 )
 from gatemesh_agent.gates.endings import is_bare_label, is_empty, only_one_sign, truncated
 from gatemesh_agent.gates.judgement import Finding, Judgement, passed, skipped, text_failure
@@ -175,7 +176,7 @@ class TextGate:
                 or self._scripts.scan(window, last=last)
                 or self._languages.scan(window)
                 or doubled_pieces(window, context, words)
-                or self._repeated_pieces()
+                or self._repeated_pieces(words)
                 or traces(window, context)
                 or (glued_words(window, context) if may_be_glued(sizes) else None)
                 or (encoded_blob(window, context, last=last) if self._may_hold_blob else None)
@@ -189,12 +190,13 @@ class TextGate:
                 return finding or wordless(window, context, words)
         return None if finding is None or self._is_sound(finding) else finding
 
-    def _repeated_pieces(self) -> Finding | None:
+    def _repeated_pieces(self, words: list[str]) -> Finding | None:
         window, context = self._window, self._context
         return (
             doubled_chunks(window, context)
             or doubled_paragraphs(window, context)
             or doubled_sentences(window, context)
+            or tripled_words(window, context, words)
             or grown_text(window, context)
         )
 

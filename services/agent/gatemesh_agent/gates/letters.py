@@ -26,6 +26,7 @@ PASSAGE = 768
 STRIDE = 512
 """Characters between two looks."""
 SHORTEST = 384
+SAMPLE, SAMPLE_ODD = 256, 2
 WORDS = 60
 """Fewest words that say something."""
 ODD_WORDS = 8
@@ -42,7 +43,8 @@ COMMON = frozenset(
     f"{LITTLE_WORDS['en']} to in a it on as by or be at an if you your can will when but all"
     " one".split()
 )
-OWN = COMMON - frozenset("of is was in a on as at an if will all one for were are".split())
+NOT_OWN = "of is was in a on as at an if will all one for were are"
+OWN = COMMON.difference(NOT_OWN.split())
 SHORT = 2
 FOREIGN = frozenset(word for word, owner in OWNERS.items() if owner != "en" and len(word) > SHORT)
 PROMPT_WORD = regex.compile(
@@ -51,10 +53,7 @@ PROMPT_WORD = regex.compile(
     regex.IGNORECASE,
 )
 PROMPT_WORDS = 2
-WORD = regex.compile(
-    r"""(?<!\S)["'(]?(?:[a-z]{1,2}['’])?([a-z]+)(?:['’][a-z]{1,2})?(?=[,.;:!?)"']{0,2}(?:\s|$))"""
-)
-"""A word in small letters between blanks: no name, no part of an address or a program."""
+EDGES = ".,;:!?\"'()"
 WISHES = (
     Topic.LANGUAGES,
     Topic.MISSPELT,
@@ -67,8 +66,9 @@ BITS = base64.b64decode(ENGLISH)
 
 
 def plain_words(text: str) -> list[str]:
-    """Return the words in small letters that stand between blanks."""
-    return WORD.findall(text)
+    """Return the words in small letters between blanks: no names, no addresses, no programs."""
+    words = [word.strip(EDGES) for word in text.split()]
+    return [word for word in words if word.isalpha() and word.islower() and word.isascii()]
 
 
 def damaged_words(window: TextWindow, context: RequestContext, *, last: bool) -> Finding | None:
@@ -103,20 +103,24 @@ def odd_share(text: str) -> float:
     """Return the share of words that are none in a passage of English prose; 0 for a low one."""
     if not text.isascii() and len(foreign_letters(text)) > FOREIGN_LETTERS * len(text):
         return 0.0
+    # In damaged prose no place is without odd words; sound prose ends here.
+    if sum(map(is_odd, plain_words(text[-SAMPLE:]))) < SAMPLE_ODD:
+        return 0.0
     words = plain_words(text)
-    if len(words) < WORDS:
-        return 0.0
     odd = [word for word in words if is_odd(word)]
-    if len(set(odd)) < ODD_WORDS or len(odd) < ODD_SHARE * len(words):
-        return 0.0
-    own = share_of(words, OWN)
-    if own < OWN_SHARE or share_of(words, COMMON) > COMMON_SHARE:
-        return 0.0
-    if share_of(words, FOREIGN) > FOREIGN_SHARE * own:
+    if len(words) < WORDS or len(odd) < ODD_SHARE * len(words) or not is_thin_english(words):
         return 0.0
     # A quotation in another language is no damage.
     loose = set(odd).intersection(plain_words(unquoted(text)))
     return len(odd) / len(words) if len(loose) >= ODD_WORDS else 0.0
+
+
+def is_thin_english(words: list[str]) -> bool:
+    """Return True for words of an English text that has fewer common ones than it should."""
+    own = share_of(words, OWN)
+    if own < OWN_SHARE or share_of(words, COMMON) > COMMON_SHARE:
+        return False
+    return share_of(words, FOREIGN) <= FOREIGN_SHARE * own
 
 
 def foreign_letters(text: str) -> list[str]:

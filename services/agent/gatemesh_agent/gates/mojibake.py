@@ -62,7 +62,7 @@ MAIL_BYTES = regex.compile(
     r"(?<=[\p{L}\s])=[C-F][0-9A-F]=[0-9A-F]{2}|(?<=\p{L})\+A[A-Z][A-Za-z0-9]-(?=\p{L})"
 )
 """Letters as mail programs write them: quoted-printable and UTF-7."""
-ENCODING_SIGNS = frozenset("&%=+")
+ENCODED_LEADS = ("&", "%", "=C3=", "=D0=", "=E2=", "+A")
 ENCODED_LIMIT = 3
 MARKUP = regex.compile(r"</?[a-zA-Z][^<>\n]*>|://")
 BYTES = regex.compile(r"\\x[0-9a-f]{2}.{0,8}$|\\[abcefrtv]$")
@@ -157,7 +157,7 @@ class Mojibake:
         return self._between > BETWEEN_LIMIT and not self._context.asks(Topic.LINE_BREAKS)
 
     def _encoded(self, text: str, start: int, window: TextWindow) -> Finding | None:
-        if not ENCODING_SIGNS.intersection(text) or window.in_fence or MARKUP.search(text):
+        if not may_hold_encoded(text) or window.in_fence or MARKUP.search(text):
             return None
         hits = encoded_signs(text)
         self._encodings += len(hits)
@@ -187,6 +187,11 @@ def is_loose(text: str) -> bool:
 def word_at(text: str, at: int) -> str:
     """Return the letters and signs around a place, up to quotation marks and blanks."""
     return WORD_EDGE.split(text[:at])[-1] + WORD_EDGE.split(text[at:])[0]
+
+
+def may_hold_encoded(text: str) -> bool:
+    """Return True where a character may stand as web pages or mail programs write it."""
+    return any(lead in text for lead in ENCODED_LEADS)
 
 
 def encoded_signs(text: str) -> list[int]:

@@ -14,6 +14,7 @@ from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Reason
 
 PASSAGE = 240
+SIGNS = re.compile(r"[#@~|^*%$\\&+]")
 INNER = re.compile(r"(?<=[^\W\d_])[#@~|^*%$\\&+](?=[^\W\d_])")
 """A sign between two letters that no word has there."""
 INNER_LIMIT = 8
@@ -64,6 +65,8 @@ def is_wanted(window: TextWindow, context: RequestContext) -> bool:
 
 def inner_signs(text: str) -> float:
     """Return how many letters have a sign between them, as a share of the limit."""
+    if len(SIGNS.findall(text)) <= INNER_LIMIT:
+        return 0.0
     signs = INNER.findall(text)
     if len(signs) <= INNER_LIMIT or len(set(signs)) < INNER_KINDS or is_source(text):
         return 0.0
