@@ -36,6 +36,7 @@ TILED_PASSAGE = 192
 TILED_SHARE = 0.72
 TILE_KINDS = 10
 SENTENCE = re.compile(r"(?<=[.!?。！？।])\s*|\n+")
+SENTENCE_END = re.compile(r"[^\W\d_][.!?。！？।]$")
 SENTENCES_PASSAGE = 640
 SHORTEST_SENTENCE = 16
 SENTENCES = 3
@@ -113,7 +114,7 @@ def doubled_sentences(window: TextWindow, context: RequestContext) -> Finding | 
     if window.in_fence or text.find(text[-SHORTEST_SENTENCE:]) >= len(text) - SHORTEST_SENTENCE:
         return None
     sentences = [part for part in SENTENCE.split(text) if len(part) >= SHORTEST_SENTENCE]
-    twice = {one for one, other in pairwise(sentences) if one == other and "|" not in one}
+    twice = {one for one, other in pairwise(sentences) if one == other and SENTENCE_END.search(one)}
     if len(twice) < SENTENCES or context.asks(Topic.REPEATING, Topic.PLAYFUL):
         return None
     start = window.end - len(text)

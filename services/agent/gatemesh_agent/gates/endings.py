@@ -120,7 +120,11 @@ def ends_on_leading_word(line: str) -> bool:
 def is_short_row(text: str, line: str) -> bool:
     """Return True for a last table row that has fewer cells than the table's head."""
     rules = TABLE_RULE.findall(text)
-    return bool(rules) and line.startswith("|") and line.count("|") < rules[-1].count("|")
+    if not rules or not line.startswith("|"):
+        return False
+    before = text[: -len(line) - 1].rpartition("\n")[2]
+    # Tables may leave out the last bar, in every row.
+    return line.count("|") < min(rules[-1].count("|"), before.count("|"))
 
 
 def only_one_sign(text: str) -> bool:

@@ -14,6 +14,9 @@ from gatemesh_common.messages import Reason
 
 REACH = CHECKPOINT + 96
 """A look-back that finds a trace which a checkpoint cut."""
+SESSION = 1024
+PROMPT = ">>> "
+"""Before it a session of an interpreter is shown, errors and all."""
 LEADS = ('"object"', '"choices"', '"delta"', "Traceback (", "data: ", "event: ")
 EVENT = regex.compile(
     r"""(?:^|\n|[.!?,;\w]\s*)data:\s?\{\s*"(?:id | object | choices | type | delta)"\s*:
@@ -56,6 +59,8 @@ def traces(window: TextWindow, context: RequestContext) -> Finding | None:
     """Find an event of the stream, or the traceback of a program, that nobody asked about."""
     text = window.last(REACH)
     if window.in_fence or not any(lead in text for lead in LEADS) or "`" in text:
+        return None
+    if PROMPT in window.last(SESSION):
         return None
     hit = EVENT.search(text) or (None if reads_as_code(window) else TRACE.search(text))
     if hit is None or context.demands_json or context.asks(Topic.PROGRAMS, Topic.ENCODED):

@@ -22,10 +22,14 @@ INNER_KINDS = 3
 WIDE = regex.compile(r"[A-Za-z][Ａ-Ｚａ-ｚ]|[Ａ-Ｚａ-ｚ][A-Za-z]")
 WIDE_LIMIT = 4
 CASE_CHANGE = regex.compile(r"\p{Ll}\p{Lu}")
-"""Inside a word; names such as iPhone are few, identifiers are no prose."""
+"""Inside a word; names such as iPhone are few."""
+LETTERS_ONLY = regex.compile(r"(?<!\S)\p{L}+(?=[.,;:!?]?(?:\s|$))")
+HUMPS = regex.compile(r"\p{Lu}?\p{Ll}+(?:\p{Lu}\p{Ll}{2,})+")
+"""A name of several words, as programs write it."""
+CASE_LENGTH = 4
 CASE_TAIL = 48
 CASE_LIMIT = 8
-CASE_SHARE = 0.35
+CASE_SHARE = 0.5
 ASKING = "?"
 LOST_WORD = re.compile(r"\?+[,.;:!]?")
 LOST_LIMIT = 8
@@ -83,8 +87,8 @@ def case_noise(text: str) -> float:
     """Return how many words change from small to capital letters, as a share of the limit."""
     if CASE_CHANGE.search(text[-CASE_TAIL:]) is None:
         return 0.0
-    words = text.split()
-    changed = {word for word in words if CASE_CHANGE.search(word) is not None}
+    words = [word for word in LETTERS_ONLY.findall(text) if len(word) >= CASE_LENGTH]
+    changed = {word for word in words if CASE_CHANGE.search(word) and not HUMPS.fullmatch(word)}
     if len(changed) <= CASE_LIMIT or len(changed) < CASE_SHARE * len(words):
         return 0.0
     return len(changed) / CASE_LIMIT

@@ -57,10 +57,12 @@ def test_words_of_question_marks() -> None:
 
 def test_case_noise() -> None:
     """Capitals inside most words; a few brand names are none."""
-    words = [f"miLl{chr(97 + n)}" for n in range(CASE_LIMIT + 1)]
+    words = [f"miLLs{chr(97 + n)}" for n in range(CASE_LIMIT + 1)]
     assert case_noise(" ".join(words)) > 1
     assert case_noise(" ".join(words[1:])) == 0
-    assert case_noise(" ".join(words + ["river"] * 40)) == 0
+    assert case_noise(" ".join(["river"] * 40 + words)) == 0
+    names = [f"handlePowerKey{chr(97 + n)}" for n in range(40)]
+    assert case_noise(" ".join(names)) == 0
 
 
 def test_one_word_a_line() -> None:
