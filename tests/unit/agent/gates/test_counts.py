@@ -53,3 +53,17 @@ def test_chinese_numerals(signs: str, value: int) -> None:
 def test_periods_and_compounds(prompt: str, count: int) -> None:
     """A week has seven days, and German writes how often in one word."""
     assert largest_count(prompt, repeating=False) == count
+
+
+@pytest.mark.parametrize(
+    ("prompt", "count"),
+    [
+        ("yirmi kere yaz", 20),
+        ("पचास बार लिखो", 50),
+        ("עשרים פעם", 20),
+        ("napisz trzydzieści razy", 30),
+    ],
+)
+def test_number_words_of_further_languages(prompt: str, count: int) -> None:
+    """Marks belong to the letters of a word."""
+    assert largest_count(prompt, repeating=True) == count
