@@ -99,7 +99,7 @@ def doubled_paragraphs(window: TextWindow, context: RequestContext) -> Finding |
     if window.in_fence or "\n" not in window.last(CHECKPOINT):
         return None
     lines = [line for line in window.tail.split("\n") if len(line) >= PARAGRAPH]
-    twice = {line for line, other in pairwise(lines) if line == other and "|" not in line}
+    twice = {one for one, other in pairwise(lines) if one == other and SENTENCE_END.search(one)}
     if len(twice) < PARAGRAPHS or context.asks(Topic.REPEATING, Topic.PLAYFUL):
         return None
     return Finding(

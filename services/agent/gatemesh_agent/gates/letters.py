@@ -53,6 +53,8 @@ PROMPT_WORD = regex.compile(
     regex.IGNORECASE,
 )
 PROMPT_WORDS = 2
+PROMPT_CHARS = 1024
+"""Of each end of a prompt, which are read."""
 EDGES = ".,;:!?\"'()"
 WISHES = (
     Topic.LANGUAGES,
@@ -75,23 +77,21 @@ def damaged_words(window: TextWindow, context: RequestContext, *, last: bool) ->
     """Find English prose in which many words are none."""
     if (window.end % STRIDE and not last) or window.end < SHORTEST or window.in_fence:
         return None
+    if not is_english(context.prompt[:PROMPT_CHARS], context.prompt[-PROMPT_CHARS:]):
+        return None
     text = window.last(PASSAGE)
     share = odd_share(text)
-    if (
-        not share
-        or not is_english(context.prompt)
-        or context.asks(*WISHES)
-        or reads_as_code(window)
-    ):
+    if not share or context.asks(*WISHES) or reads_as_code(window):
         return None
     return Finding(Reason.SPACING_LOST, share, ODD_SHARE, window.end - len(text), window.end)
 
 
-def is_english(prompt: str) -> bool:
-    """Return True for a prompt that is plainly English and nothing else."""
-    if scripts_in(prompt):
+@lru_cache(maxsize=256)
+def is_english(head: str, tail: str) -> bool:
+    """Return True for a prompt that is plainly English at both ends and nothing else."""
+    if scripts_in(head) or scripts_in(tail):
         return False
-    return len({word.lower() for word in PROMPT_WORD.findall(prompt)}) >= PROMPT_WORDS
+    return len({word.lower() for word in PROMPT_WORD.findall(tail)}) >= PROMPT_WORDS
 
 
 def share_of(words: list[str], known: frozenset[str]) -> float:

@@ -118,7 +118,7 @@ def test_sentences_that_stand_twice(asking: Asking, judge: Judge) -> None:
 
 def test_paragraphs_that_stand_twice(asking: Asking, judge: Judge) -> None:
     """Two different paragraphs, each sent twice, far apart as they are."""
-    first, second = SENTENCES[0] + TEXT, SENTENCES[2] + TEXT[::-1]
+    first, second = f"{SENTENCES[0]}{TEXT}.", f"{SENTENCES[2]}{TEXT[::-1]}."
     text = f"{first}\n\n{first}\n\n{second}\n\n{second}\n\n"
     assert judge(text, asking(), "length").reason is Reason.DUPLICATED_PIECES
     once = f"{first}\n\n{first}\n\n{second}\n\n"
