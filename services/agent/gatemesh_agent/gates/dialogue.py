@@ -35,6 +35,7 @@ TELLER = regex.compile(
 BARE_ASKERS = frozenset({"user", "human"})
 BARE_TELLERS = frozenset({"assistant", "model", "ai"})
 """Roles alone on a line, as templates write them when their marks are lost."""
+TURN_SIGNS = frozenset(":：\n")
 FIELD = regex.compile(r"[,;{(\[]\s*$")
 """How a line of a program or of data ends, and no turn does."""
 
@@ -55,6 +56,8 @@ class Dialogue:
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
         """Look at the lines that ended since the last time."""
         text = window.since(self._since)
+        if last and self._turns <= TURNS_LIMIT and not TURN_SIGNS.intersection(text):
+            return None
         start = window.end - len(text)
         *lines, open_line = text.split("\n")
         if last or len(open_line) > LINE_CHARS:
