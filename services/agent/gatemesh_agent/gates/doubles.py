@@ -35,7 +35,7 @@ TILED = 64
 TILED_PASSAGE = 192
 TILED_SHARE = 0.72
 TILE_KINDS = 10
-SENTENCE = re.compile(r"(?<=[.!?。！？।])\s*|\n+")
+SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])\s*|\n+")
 SENTENCE_END = re.compile(r"[^\W\d_][.!?。！？।]$")
 SENTENCES_PASSAGE = 640
 SHORTEST_SENTENCE = 16

@@ -55,7 +55,7 @@ PROMPT_WORD = regex.compile(
 PROMPT_WORDS = 2
 PROMPT_CHARS = 1024
 """Of each end of a prompt, which are read."""
-EDGES = ".,;:!?\"'()"
+OPENING, CLOSING = "\"'(", ".,;:!?\"')"
 WISHES = (
     Topic.LANGUAGES,
     Topic.MISSPELT,
@@ -69,7 +69,7 @@ BITS = base64.b64decode(ENGLISH)
 
 def plain_words(text: str) -> list[str]:
     """Return the words in small letters between blanks: no names, no addresses, no programs."""
-    words = [word.strip(EDGES) for word in text.split()]
+    words = [word.lstrip(OPENING).rstrip(CLOSING) for word in text.split()]
     return [word for word in words if word.isalpha() and word.islower() and word.isascii()]
 
 
