@@ -124,7 +124,7 @@ def is_short_row(text: str, line: str) -> bool:
         return False
     before = text[: -len(line) - 1].rpartition("\n")[2]
     # Tables may leave out the last bar, in every row.
-    return line.count("|") < min(rules[-1].count("|"), before.count("|"))
+    return bool(line.count("|") < min(rules[-1].count("|"), before.count("|")))
 
 
 def only_one_sign(text: str) -> bool:
