@@ -24,6 +24,8 @@ CROWD = 100
 SLOW_TOKENS = 8
 """At two a second: four seconds of streaming."""
 FEW, FEW_TOKENS = 24, 60
+FEW_SLOW_TOKENS = 24
+"""Twelve seconds: on a busy machine some streams begin many seconds after the others."""
 ONSET = 6
 BUDGET = 3
 STORM = 45
@@ -51,12 +53,12 @@ async def are_uncut(
 
 
 async def streaming(
-    it: Play, agent: Rescuing, count: int, blow: Event
+    it: Play, agent: Rescuing, count: int, blow: Event, tokens: int = FEW_SLOW_TOKENS
 ) -> tuple[list[str], list[Told]]:
     """Have so many slow streams under way, strike, and read them to their ends."""
     asked, begun = prompts(it, count), asyncio.Event()
     reading = asyncio.create_task(
-        tell(agent.url, asked, begun=begun, headers=SLOWLY, max_tokens=SLOW_TOKENS)
+        tell(agent.url, asked, begun=begun, headers=SLOWLY, max_tokens=tokens)
     )
     await begun.wait()
     await blow(it)
@@ -66,7 +68,7 @@ async def streaming(
 async def kill_under_streams(it: Play) -> None:
     """An engine dies under a hundred streams."""
     async with rescuing(it.site.plan) as agent:
-        asked, answers = await streaming(it, agent, CROWD, killed)
+        asked, answers = await streaming(it, agent, CROWD, killed, SLOW_TOKENS)
         assert agent.continued >= CROWD / 10
     await it.site.fleet.settled()
     await are_uncut(it, asked, answers, SLOW_TOKENS)
@@ -79,12 +81,14 @@ async def killed(it: Play) -> None:
 
 async def hang_under_streams(it: Play) -> None:
     """An engine stops in the middle of its streams, and stays silent."""
-    async with rescuing(it.site.plan, **QUICK) as agent:
-        asked, answers = await streaming(it, agent, FEW, stopped)
-        assert agent.continued >= 1
-    await killed(it)
+    try:
+        async with rescuing(it.site.plan, **QUICK) as agent:
+            asked, answers = await streaming(it, agent, FEW, stopped)
+            assert agent.continued >= 1
+    finally:
+        await killed(it)
     await it.site.fleet.settled()
-    await are_uncut(it, asked, answers, SLOW_TOKENS)
+    await are_uncut(it, asked, answers, FEW_SLOW_TOKENS)
 
 
 async def stopped(it: Play) -> None:
@@ -101,7 +105,17 @@ async def eject_under_streams(it: Play) -> None:
     async with rescuing(it.site.plan) as agent:
         asked, answers = await streaming(it, agent, FEW, ejected)
     await it.site.fleet.settled()
-    await are_uncut(it, asked, answers, SLOW_TOKENS)
+    await are_uncut(it, asked, answers, FEW_SLOW_TOKENS)
+
+
+@asynccontextmanager
+async def unrepaired(it: Play) -> AsyncIterator[None]:
+    """Have the pool paused: else the victim may be out before the streams have begun."""
+    await ask_for(it, "pause")
+    try:
+        yield
+    finally:
+        await ask_for(it, "resume")
 
 
 @asynccontextmanager
@@ -145,8 +159,9 @@ def garble(fault: str) -> Event:
         asked = prompts(it, FEW)
         expected = await uncut(it.site.plan, asked, max_tokens=FEW_TOKENS)
         async with rescuing(it.site.plan) as agent:
-            it.site.spoil(VICTIM, fault, after_tokens=ONSET)
-            answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
+            async with unrepaired(it):
+                it.site.spoil(VICTIM, fault, after_tokens=ONSET)
+                answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
             assert agent.continued >= 1
             await is_repaired(it)
         assert [one.text for one in answers] == expected
@@ -182,8 +197,9 @@ async def storm(it: Play) -> None:
     asked = prompts(it, STORM)
     expected = await uncut(it.site.plan, asked, max_tokens=FEW_TOKENS)
     async with rescuing(it.site.plan, GATEMESH_AGENT_RESCUE_PER_MINUTE=str(BUDGET)) as agent:
-        it.site.spoil(VICTIM, "nan", after_tokens=ONSET)
-        answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
+        async with unrepaired(it):
+            it.site.spoil(VICTIM, "nan", after_tokens=ONSET)
+            answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
         continued = agent.continued
         await is_repaired(it)
     refused = [one for one in answers if one.code]
