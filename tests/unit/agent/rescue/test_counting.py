@@ -87,7 +87,8 @@ async def test_an_engine_that_does_not_count_is_not_waited_for(
 
         async def count(self, *_: Any) -> int | None:
             """Wait."""
-            return await asyncio.Event().wait() and None
+            await asyncio.Event().wait()
+            return None
 
     bench, reply = Bench(), Script(b"")
     own: Any = reply
