@@ -123,12 +123,12 @@ async def failing(it: Play, fault: str) -> AsyncIterator[None]:
     """Have the victim fail so, as no drill would have it; a life that began since is spared."""
     url = f"{engine_of(it, VICTIM).base_url}/sim/fault"
     async with aiohttp.ClientSession(raise_for_status=True) as session:
-        await (await session.post(url, json={"fault": fault})).read()
+        (await session.post(url, json={"fault": fault})).release()
         try:
             yield
         finally:
             with suppress(aiohttp.ClientError):
-                await (await session.delete(url)).read()
+                (await session.delete(url)).release()
 
 
 async def answers_503(it: Play) -> None:

@@ -1,14 +1,7 @@
 """Guarded requests: judged on the way through, and asked elsewhere when an instance fails early."""
 
 import time
-from collections.abc import Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 
 from gatemesh_agent.after import After, Answered
@@ -37,7 +30,6 @@ from gatemesh_agent.errors import (
     WishRefusedError,
 )
 from gatemesh_agent.filtering import answer_flagged, request_flagged
-from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.giving import give_first_error, give_least_bad
 from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.metrics import FLAGGED, STREAMS_BROKEN, UNFIT
@@ -52,9 +44,10 @@ from gatemesh_agent.stream import GuardedStream, announces_only
 from gatemesh_agent.strippers import stripper_of
 from gatemesh_agent.under_way import under_way
 from gatemesh_agent.upstream import Reply, Upstream
-from gatemesh_agent.watchdog import Waiting, Watch
+from gatemesh_agent.usual_events import UsualEvents
+from gatemesh_agent.watchdog import Watch
 from gatemesh_agent.whole import is_torn, judged_whole
-from gatemesh_agent.wishes import NOTHING, Wishes
+from gatemesh_agent.wishes import NOTHING, Wish, Wishes
 from gatemesh_common.messages import Reason, RoutedInstance
 
 OK = 200
@@ -126,8 +119,7 @@ class Guard:
         case.tried.append(instance.instance_id)
         try:
             wish = self._wishes.of(case.request.asked, life)
-            with self._under_way(case, instance, life) as wait:
-                await self._ask(Attempt(case, instance, life, wish, wait))
+            await self._ask_at(case, instance, life, wish)
         except InstanceFailedError as failure:
             self._note_failure(case, failure, life)
             return False
@@ -177,13 +169,20 @@ class Guard:
         assert self._rescuer is not None  # noqa: S101
         await self._rescuer.carry_on(fault.story, fault.fault)
 
-    @contextmanager
-    def _under_way(self, case: Case, instance: RoutedInstance, life: Life) -> Iterator[Waiting]:
-        """Count a request at an instance, and have the watchdog wait with it."""
+    async def _ask_at(
+        self,
+        case: Case,
+        instance: RoutedInstance,
+        life: Life,
+        wish: Wish,
+        *,
+        is_last: bool = False,
+    ) -> None:
+        """Ask an instance, count the request there, and have the watchdog wait with it."""
         with under_way(self._router, instance.instance_id):
             wait = self._watch.begin(case.request, life, instance.base_url, time.monotonic())
             try:
-                yield wait
+                await self._ask(Attempt(case, instance, life, wish, wait, is_last))
             finally:
                 self._watch.end(wait, time.monotonic())
 
@@ -217,8 +216,7 @@ class Guard:
         """Ask as the client asked, without log probabilities; True when that gave an answer."""
         life = Life.of(instance, self._router.view.version)
         try:
-            with self._under_way(case, instance, life) as wait:
-                await self._ask(Attempt(case, instance, life, NOTHING, wait, is_last=True))
+            await self._ask_at(case, instance, life, NOTHING, is_last=True)
         except (InstanceFailedError, InstanceSilentError) as failure:
             broken = InstanceFailedError("broken", str(failure))
             self._note_failure(case, broken, life)
@@ -234,12 +232,12 @@ class Guard:
 
     async def _exchange(self, attempt: Attempt) -> None:
         request = attempt.case.request
-        order = replace(request.order, body=attempt.wish.body(request.asked))
+        order = request.order.with_body(attempt.wish.body(request.asked))
         begun_s = time.monotonic()
-        async with AsyncExitStack() as stack:
+        reply: Reply | None = None
+        try:
             async with self._hope(attempt):
-                asking = self._upstream.ask(attempt.instance.base_url, order)
-                reply = await stack.enter_async_context(asking)
+                reply = await self._upstream.open(attempt.instance.base_url, order)
                 first = await reply.first()
             if reply.is_stream and reply.status == OK:
                 taken_s = time.monotonic() - begun_s
@@ -247,6 +245,9 @@ class Guard:
                 await self._stream(attempt, reply, first)
             else:
                 await self._whole(attempt, reply, first)
+        finally:
+            if reply is not None:
+                reply.close()
 
     def _hope(self, attempt: Attempt) -> AbstractAsyncContextManager[None]:
         """Return what ends the wait for an instance in which others have lost hope."""
@@ -378,6 +379,7 @@ class Guard:
             drops_bare=asked.route is Route.CHAT and not asked.keeps_bare_events,
             limit_bytes=self._bounds.max_event_bytes,
             stripper=stripper_of(asked.route),
+            usual=UsualEvents() if asked.route is Route.CHAT else None,
         )
 
     async def _whole(self, attempt: Attempt, reply: Reply, first: bytes) -> None:
@@ -396,10 +398,7 @@ class Guard:
             await self._give(attempt, reply, body)
             self._after.refused(attempt.case.request, attempt.life, reply.status, body)
             return
-        hidden = await self._hidden(attempt, reply, body)
         with self._judge(attempt, streamed=False) as judge:
-            if hidden is not None:
-                judge.object(hidden)
             asked = attempt.case.request.asked
             stripper = stripper_of(asked.route) if attempt.wish.count else None
             body = judged_whole(body, judge, reply, stripper, asked)
@@ -413,12 +412,6 @@ class Guard:
             await self._give(attempt, reply, body)
         finally:
             self._tell(attempt, judge, streamed=False)
-
-    async def _hidden(self, attempt: Attempt, reply: Reply, body: bytes) -> Judgement | None:
-        """Return what is at fault with an answer whose tokens do not all show."""
-        if self._rescuer is None or attempt.is_last:
-            return None
-        return await self._rescuer.counting.hidden(attempt, reply, body)
 
     async def _give(self, attempt: Attempt, reply: Reply, body: bytes) -> None:
         """Send the client a whole answer."""

@@ -188,6 +188,11 @@ class Script:
         self.status = status
         self.is_stream = status == 200
         self.response = SimpleNamespace(reason="OK", headers=CIMultiDict())
+        self.closed = False
+
+    def close(self) -> None:
+        """Take the end of interest in it."""
+        self.closed = True
 
     async def first(self) -> bytes:
         """Return the first piece."""
@@ -225,14 +230,18 @@ class FakeUpstream:
     @asynccontextmanager
     async def ask(self, base_url: str, order: Order) -> AsyncIterator[Script]:
         """Take a request."""
+        yield await self.open(base_url, order)
+
+    async def open(self, base_url: str, order: Order) -> Script:
+        """Take a request."""
         self.asked.append((base_url, order.path, json.loads(order.body)))
         if order.path == "/tokenize":
-            yield self.tokenize or Script(TOKENS)
-            return
+            return self.tokenize or Script(TOKENS)
         script = self.scripts[base_url].pop(0)
         if isinstance(script, Exception):
             raise script
-        yield script
+        assert isinstance(script, Script)
+        return script
 
     def rest(self) -> tuple[str, dict[str, Any]]:
         """Return path and body of the last request for text."""
