@@ -227,6 +227,32 @@ def summed(cases: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         ]
 
 
+def by_onset(cases: Sequence[Mapping[str, Any]]) -> tuple[list[str], Iterator[list[str]]]:
+    """Return head and rows of the table of what reached clients, streamed by onset, and whole."""
+    onsets = sorted({case["onset"] for case in cases})
+    head = ["kind", *(f"streamed, token {onset}" for onset in onsets), "whole"]
+
+    def worst(kind: str, onset: int | None) -> str:
+        found = [one for one in cases if one["kind"] == kind]
+        told = {agent: most_bad(found, agent, onset) for agent in AGENTS}
+        return " / ".join(told.values())
+
+    kinds = dict.fromkeys(case["kind"] for case in cases)
+    rows = ([f"`{kind}`", *(worst(kind, one) for one in (*onsets, None))] for kind in kinds)
+    return head, rows
+
+
+def most_bad(cases: Sequence[Mapping[str, Any]], agent: str, onset: int | None) -> str:
+    """Return the most bad letters of one agent's streams from an onset, or of its whole answers."""
+    found = [
+        one["bad_chars"] + one["silent_tokens"]
+        for one in cases
+        if one["agent"] == agent
+        and (one["stream"] and one["onset"] == onset if onset is not None else not one["stream"])
+    ]
+    return str(max(found)) if found else "-"
+
+
 AGENTS = {"logprobs": "With log probabilities", "text": "Without log probabilities"}
 COLUMNS = (("rescued",), (NEAR,), ("error",))
 HEAD = (
@@ -252,10 +278,14 @@ def page_of(report: Mapping[str, Any]) -> str:
             onsets = ", ".join(map(str, sorted({one["onset"] for one in found})))
             parts.append(f"{words}; {len(found)} answers, fault at token {onsets}:")
             parts.append(table(summed(found)))
+    if cases:
+        head, rows = by_onset(cases)
+        parts.append("Most bad letters, with / without log probabilities:")
+        parts.append(table(rows, head))
     for name in PARTS[1:]:
         if name in report:
-            rows = ([key, str(value)] for key, value in flat(report[name]))
-            parts.append(table(rows, (name, "")))
+            figures = ([key, str(value)] for key, value in flat(report[name]))
+            parts.append(table(figures, (name, "")))
     return "\n\n".join(parts)
 
 

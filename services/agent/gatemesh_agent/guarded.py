@@ -30,6 +30,7 @@ from gatemesh_agent.errors import (
     WishRefusedError,
 )
 from gatemesh_agent.filtering import answer_flagged, request_flagged
+from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.giving import give_first_error, give_least_bad
 from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.metrics import FLAGGED, STREAMS_BROKEN, UNFIT
@@ -398,7 +399,10 @@ class Guard:
             await self._give(attempt, reply, body)
             self._after.refused(attempt.case.request, attempt.life, reply.status, body)
             return
+        hidden = await self._hidden(attempt, reply, body)
         with self._judge(attempt, streamed=False) as judge:
+            if hidden is not None:
+                judge.object(hidden)
             asked = attempt.case.request.asked
             stripper = stripper_of(asked.route) if attempt.wish.count else None
             body = judged_whole(body, judge, reply, stripper, asked)
@@ -412,6 +416,12 @@ class Guard:
             await self._give(attempt, reply, body)
         finally:
             self._tell(attempt, judge, streamed=False)
+
+    async def _hidden(self, attempt: Attempt, reply: Reply, body: bytes) -> Judgement | None:
+        """Return what is at fault with an answer whose tokens do not all show."""
+        if self._rescuer is None or attempt.is_last:
+            return None
+        return await self._rescuer.counting.hidden(attempt, reply, body)
 
     async def _give(self, attempt: Attempt, reply: Reply, body: bytes) -> None:
         """Send the client a whole answer."""

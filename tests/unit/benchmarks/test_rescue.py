@@ -109,3 +109,31 @@ def test_runs_of_parts_make_one_page() -> None:
     assert "Without log probabilities; 2 answers" in page
     assert "| `nan` **0** | 2 | 2 |" in page
     assert "| streams | 3 |" in page
+
+
+def case(*, stream: bool, agent: str, onset: int, bad: int, silent: int = 0) -> dict[str, Any]:
+    """Return what became of one damaged request."""
+    told = {"kind": "nan", "stream": stream, "agent": agent, "onset": onset}
+    return {**told, "bad_chars": bad, "silent_tokens": silent}
+
+
+def test_what_reached_clients_is_told_by_onset() -> None:
+    """The worst of each, with and without log probabilities; nothing where nothing was struck."""
+    head, rows = rescue.by_onset(
+        [
+            case(stream=True, agent="logprobs", onset=0, bad=1),
+            case(stream=True, agent="logprobs", onset=0, bad=3, silent=1),
+            case(stream=True, agent="text", onset=5, bad=7),
+            case(stream=False, agent="text", onset=5, bad=9),
+        ]
+    )
+    assert head == ["kind", "streamed, token 0", "streamed, token 5", "whole"]
+    assert list(rows) == [["`nan`", "4 / -", "- / 7", "- / 9"]]
+
+
+def test_a_question_says_its_length_in_words_where_that_is_to_be_seen() -> None:
+    """As people do; else its only number is none that gates heed."""
+    assert "300 words" not in rescue.question_of(1, 5)[0]
+    for number in range(2):
+        question, _ = rescue.question_of(number, 5, counted=True)
+        assert "in 300 words, length 1200" in question

@@ -127,7 +127,10 @@ class Splice:
         self.ended |= choice.get("finish_reason") is not None
         if self.route is Route.CHAT:
             return self._turn(choice)
-        mended = {**choice, "text": self.swallow.text(str(choice.get("text") or ""))}
+        text = str(choice.get("text") or "")
+        mended = {**choice, "text": self.swallow.text(text)}
+        if is_told(choice, text, mended["text"]):
+            return None
         if "prompt_token_ids" in mended:
             mended["prompt_token_ids"] = None
         if isinstance(figures := choice.get("logprobs"), Mapping):
@@ -142,6 +145,8 @@ class Splice:
         delta = dict(delta) if isinstance(delta, Mapping) else {}
         if isinstance(content := delta.get("content"), str):
             delta["content"] = self.swallow.text(content)
+            if is_told(choice, content, delta["content"]):
+                return None
         is_opening = "role" in delta and choice.get("finish_reason") is None
         if is_opening and self.head.has_role and not delta.get("content"):
             return None
@@ -149,9 +154,11 @@ class Splice:
             delta.pop("role", None)
         return {**choice, "delta": delta}
 
-    def _spoken(self, choice: Fields, text: str) -> Fields:
+    def _spoken(self, choice: Fields, text: str) -> Fields | None:
         """Return a choice of a completion as one of a chat."""
         said = self.swallow.text(text)
+        if is_told(choice, text, said):
+            return None
         delta: Fields = {"content": said} if self.head.has_role else ROLE | {"content": said}
         spoken: Fields = {"index": choice.get("index", 0), "delta": delta, "logprobs": None}
         reason = choice.get("finish_reason")
@@ -167,6 +174,11 @@ class Splice:
         if not isinstance(offsets, list):
             return {}
         return {"text_offset": [self.chars + each for each in offsets if isinstance(each, int)]}
+
+
+def is_told(choice: Fields, text: str, rest: str) -> bool:
+    """Return True for a token of which the client has got all before."""
+    return bool(text) and not rest and choice.get("finish_reason") is None
 
 
 ROLE: Fields = {"role": "assistant"}

@@ -121,3 +121,21 @@ def test_another_blank_than_the_first_is_shown() -> None:
     """From where they differ."""
     assert Swallow(" \n").text(" x") == "x"
     assert Swallow("\n\n").text(" x") == " x"
+
+
+@pytest.mark.parametrize("piece", [event(" \n"), spoken(" \n")], ids=["chat", "completion"])
+def test_a_token_that_was_told_before_is_left_out(piece: bytes) -> None:
+    """All of it; the last one still says how the answer ended."""
+    splice = Splice(head(), Route.CHAT, tokens=3, chars=9, swallow=Swallow(" \n"))
+    assert splice.event(piece) == b""
+    assert read(splice.event(event("x")))["choices"][0]["delta"]["content"] == "x"
+    splice = Splice(head(), Route.CHAT, tokens=3, chars=9, swallow=Swallow(" \n"))
+    ending = read(splice.event(event(" \n", finish="stop")))["choices"][0]
+    assert (ending["delta"].get("content"), ending["finish_reason"]) == ("", "stop")
+
+
+def test_so_it_is_for_completions() -> None:
+    """Their events have a text of their own."""
+    splice = Splice(head(role=False), Route.COMPLETIONS, tokens=3, chars=9, swallow=Swallow("\n"))
+    assert splice.event(spoken("\n")) == b""
+    assert read(splice.event(spoken(" x")))["choices"][0]["text"] == " x"
