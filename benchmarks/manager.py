@@ -43,7 +43,7 @@ from gatemesh_common.messages import (
     Verdict,
 )
 from gatemesh_common.publisher import Publisher
-from gatemesh_health_manager.intake import LARGEST_BATCH
+from gatemesh_health_manager.lanes import LARGEST_BATCH
 from gatemesh_health_manager.migrate import find_migrations, upgrade
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import InstanceRecord

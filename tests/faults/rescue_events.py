@@ -4,10 +4,19 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
-from tests.acceptance.rescuing import SLOWLY, Rescuing, Told, rescuing, tell, uncut
-from tests.faults.acting import VICTIM, ask_for, is_repaired
+import aiohttp
+from tests.acceptance.rescuing import (
+    SLOWLY,
+    Rescuing,
+    Told,
+    rescuing,
+    tell,
+    tell_whole,
+    uncut,
+)
+from tests.faults.acting import VICTIM, ask_for, engine_of, is_repaired
 from tests.faults.executor_events import spoil_everybody
 from tests.faults.scenario import Event, Play
 
@@ -33,7 +42,9 @@ def prompts(it: Play, count: int) -> list[str]:
     return [f"Tell me about {it.ledger.word} {number}, length 100." for number in range(count)]
 
 
-async def are_uncut(it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int) -> None:
+async def are_uncut(
+    it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int = FEW_TOKENS
+) -> None:
     """Every stream is whole, under one id, and says what a healthy engine says."""
     expected = await uncut(it.site.plan, asked, max_tokens=tokens)
     assert [one.code for one in answers if one.code] == []
@@ -105,6 +116,40 @@ async def unrepaired(it: Play) -> AsyncIterator[None]:
         yield
     finally:
         await ask_for(it, "resume")
+
+
+@asynccontextmanager
+async def failing(it: Play, fault: str) -> AsyncIterator[None]:
+    """Have the victim fail so, as no drill would have it; a life that began since is spared."""
+    url = f"{engine_of(it, VICTIM).base_url}/sim/fault"
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        (await session.post(url, json={"fault": fault})).release()
+        try:
+            yield
+        finally:
+            with suppress(aiohttp.ClientError):
+                (await session.delete(url)).release()
+
+
+async def answers_503(it: Play) -> None:
+    """An engine has no room: its requests are answered by others, streamed or whole."""
+    first, second = prompts(it, 2 * FEW)[:FEW], prompts(it, 2 * FEW)[FEW:]
+    async with rescuing(it.site.plan) as agent, failing(it, "http503"):
+        streams = await tell(agent.url, first, max_tokens=FEW_TOKENS)
+        answers = await tell_whole(agent.url, second, max_tokens=FEW_TOKENS)
+        assert agent.metric('gatemesh_agent_moved_total{cause="busy",outcome="moved"}') >= 1
+    await are_uncut(it, [*first, *second], [*streams, *answers])
+
+
+async def hang_under_whole_answers(it: Play) -> None:
+    """An engine stands still under answers that are not streamed: others give them, in time."""
+    asked = prompts(it, FEW)
+    async with rescuing(it.site.plan, **QUICK) as agent, failing(it, "hang"):
+        async with asyncio.timeout(60):
+            answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
+        assert agent.metric('gatemesh_agent_moved_total{cause="stalled",outcome="moved"}') >= 1
+        await is_repaired(it)
+    await are_uncut(it, asked, answers)
 
 
 def garble(fault: str) -> Event:

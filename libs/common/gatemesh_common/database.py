@@ -1,11 +1,14 @@
 """The database as services meet it: one way to open it, and faults told apart by what helps."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
+from psycopg.rows import dict_row
+from sqlalchemy import ClauseElement, Dialect
 from sqlalchemy.exc import (
     DBAPIError,
     InterfaceError,
@@ -46,6 +49,8 @@ def open_database(
     return create_async_engine(
         with_driver(url),
         pool_size=pool_size,
+        # The connection that was used last knows the statements already.
+        pool_use_lifo=True,
         max_overflow=0,
         pool_timeout=deadline_s,
         connect_args={
@@ -72,20 +77,88 @@ async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         raise as_ours(error) from error
 
 
+class Query(NamedTuple):
+    """A statement that is always the same, and its parameters."""
+
+    statement: ClauseElement
+    parameters: Mapping[str, Any]
+
+
+Answer = Sequence[Mapping[str, Any]]
+"""The rows of one query."""
+
+
+@cache
+def wording(statement: ClauseElement, dialect: Dialect) -> str:
+    """Return a statement as the driver takes it."""
+    return str(statement.compile(dialect=dialect))
+
+
+async def ask_together(connection: AsyncConnection, queries: Iterable[Query]) -> list[Answer]:
+    """Return the answers of queries that go to the server at once, and are run in their order."""
+    driver, dialect = await driver_of(connection), connection.dialect
+    async with driver.pipeline():
+        cursors = [
+            await driver.cursor(row_factory=dict_row).execute(wording(one, dialect), parameters)
+            for one, parameters in queries
+        ]
+        return [await cursor.fetchall() for cursor in cursors]
+
+
+@asynccontextmanager
+async def together(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Let statements inside that answer nothing go to the server without waiting for each.
+
+    What the server refuses is raised at the end of the block. Inserts must be `inline`.
+    """
+    driver = await driver_of(connection)
+    try:
+        async with driver.pipeline():
+            yield
+    except errors.PipelineAborted as abort:
+        raise first_fault(abort) from None
+
+
+def first_fault(abort: BaseException) -> BaseException:
+    """Return what the server refused, of an abort that only says that the rest was not tried."""
+    while isinstance(abort, errors.PipelineAborted) and abort.__context__ is not None:
+        abort = abort.__context__
+    return abort
+
+
+async def driver_of(connection: AsyncConnection) -> "psycopg.AsyncConnection[Any]":
+    """Return the driver's own connection, in the same transaction."""
+    raw = await connection.get_raw_connection()
+    driver = raw.driver_connection
+    if not isinstance(driver, psycopg.AsyncConnection):
+        raise TypeError("this needs psycopg")
+    return driver
+
+
 async def copy_rows(
     connection: AsyncConnection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
     """Insert many rows in one stream, in the connection's transaction; JSON must be wrapped."""
-    raw = await connection.get_raw_connection()
-    driver = raw.driver_connection
-    if not isinstance(driver, psycopg.AsyncConnection):
-        raise TypeError("COPY needs psycopg")
+    driver = await driver_of(connection)
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, names))
     )
     async with driver.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             await copy.write_row(row)
+
+
+async def insert_few(
+    connection: AsyncConnection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert a few rows by statements, so that they can go `together` with others."""
+    driver = await driver_of(connection)
+    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+        sql.Identifier(table),
+        sql.SQL(", ").join(map(sql.Identifier, names)),
+        sql.SQL(", ").join([sql.Placeholder()] * len(names)),
+    )
+    await driver.cursor().executemany(statement, list(rows))
 
 
 Fault = StatementError | PoolTimeoutError | psycopg.Error

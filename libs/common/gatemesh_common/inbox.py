@@ -6,6 +6,8 @@ from datetime import datetime
 from sqlalchemy import Column, DateTime, MetaData, Table, Text, delete, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gatemesh_common.database import Answer, Query, ask_together
+
 METADATA = MetaData()
 
 INBOX = Table(
@@ -38,10 +40,19 @@ async def first_seen(
     """
     if not message_ids:
         return set()
+    [known] = await ask_together(connection, [seeing(queue, message_ids, now)])
+    return unknown(message_ids, known)
+
+
+def seeing(queue: str, message_ids: Collection[str], now: datetime) -> Query:
+    """Return the query that records message ids; `unknown` reads its answer."""
     # In one order, so that two readers of the same messages never wait in a circle.
-    given = set(message_ids)
-    query = {"queue": queue, "ids": sorted(given), "now": now}
-    return given.difference((await connection.execute(SEE, query)).scalars())
+    return Query(SEE, {"queue": queue, "ids": sorted(set(message_ids)), "now": now})
+
+
+def unknown(message_ids: Collection[str], known: Answer) -> set[str]:
+    """Return the ids that were never seen before."""
+    return set(message_ids).difference(row["id"] for row in known)
 
 
 async def forget_before(connection: AsyncConnection, moment: datetime) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -45,6 +46,12 @@ LAG_SECONDS = Gauge(
 )
 REFUSED_DELAY = timedelta(seconds=2)
 
+HAND_OVER = timedelta(seconds=1)
+"""For how long relays leave a message to the process that stored it and hands it over at once."""
+MOST_HANDED_OVER = 1000
+"""Messages under way past which more are left to the relays: the broker is slow, or away."""
+
+OutboxRow = Mapping[str, Any]
 Sign = Callable[[Message, bytes], Mapping[str, str]]
 """Returns the headers that prove a message's body; none where it is not to be proven."""
 
@@ -60,16 +67,23 @@ async def enqueue(
     app_id: str,
     now: datetime,
     sign: Sign = unsigned,
-) -> None:
-    """Store messages, each with the moment from which it may be sent.
+    *,
+    kept_for: timedelta = timedelta(),
+) -> list[OutboxRow]:
+    """Store messages, each with the moment from which it may be sent; return those due now.
 
-    Storing an id a second time changes nothing. What is to be signed is signed here, before it
-    leaves the process: whoever can write into the database cannot forge it.
+    Relays leave these to the caller for a while. Storing an id a second time changes nothing. What
+    is to be signed is signed here, before it leaves the process: whoever can write into the
+    database cannot forge it.
     """
     if not messages:
-        return
-    rows = [outbox_row(message, due_at, app_id, now, sign) for message, due_at in messages]
-    await connection.execute(insert(OUTBOX).values(rows).on_conflict_do_nothing())
+        return []
+    rows = [
+        outbox_row(message, due_at if due_at > now else now + kept_for, app_id, now, sign)
+        for message, due_at in messages
+    ]
+    await connection.execute(insert(OUTBOX).inline().values(rows).on_conflict_do_nothing())
+    return [row for row, (_, due_at) in zip(rows, messages, strict=True) if due_at <= now]
 
 
 def outbox_row(
@@ -112,7 +126,11 @@ class Lag:
 
 
 class Relay:
-    """Sends what the outbox holds, oldest first, and deletes each message once confirmed."""
+    """Sends what the outbox holds, oldest first, and deletes each message once confirmed.
+
+    What this process has just stored can be handed over: it is sent from memory, and its row is
+    deleted with the next round. The row is for the case that the process dies in between.
+    """
 
     def __init__(
         self, engine: AsyncEngine, publisher: Publisher, app_id: str, clock: Clock, batch: int = 100
@@ -122,19 +140,53 @@ class Relay:
         self._app_id = app_id
         self._clock = clock
         self._batch = batch
-        self._woken = asyncio.Event()
         self._lag = Lag()
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._sent: set[str] = set()
+        """Handed over and confirmed; their rows are still there."""
+        self._stopped = False
 
-    def wake(self) -> None:
-        """Say that the outbox has new messages; call it after the commit."""
-        self._woken.set()
+    def hand_over(self, rows: Sequence[OutboxRow]) -> None:
+        """Send messages now; call it after the commit that stored them.
+
+        Whoever has stopped leaves them to others.
+        """
+        for row in rows:
+            name = row["message_id"]
+            free = not self._stopped and len(self._under_way) < MOST_HANDED_OVER
+            if free and not self._has(name):
+                self._under_way[name] = asyncio.create_task(self._send_now(row))
+
+    def _has(self, message_id: str) -> bool:
+        return message_id in self._under_way or message_id in self._sent
+
+    async def _send_now(self, row: OutboxRow) -> None:
+        try:
+            if await self._send_row(row):
+                self._sent.add(row["message_id"])
+        finally:
+            del self._under_way[row["message_id"]]
 
     async def run(self, *, idle_s: float = 0.25) -> None:
-        """Relay until cancelled; wakes by itself every `idle_s` seconds for delayed messages."""
-        while True:
-            self._woken.clear()
-            if await retry_passing_faults(self.relay_once) == 0:
-                await self._wait(idle_s)
+        """Relay until cancelled; looks every `idle_s` seconds for what was not handed over."""
+        try:
+            while True:
+                if await retry_passing_faults(self.relay_once) == 0:
+                    await asyncio.sleep(idle_s)
+        finally:
+            self._stopped = True
+            await self._finish()
+
+    async def _finish(self) -> None:
+        """Leave no row of what was sent, as far as the database can be reached."""
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        with suppress(GatemeshError):
+            async with transaction(self._engine) as connection:
+                await self._forget(connection, list(self._sent))
+
+    async def _forget(self, connection: AsyncConnection, sent: Sequence[str]) -> None:
+        if sent:
+            await connection.execute(delete(OUTBOX).where(OUTBOX.c.message_id.in_(sent)))
 
     async def relay_once(self) -> int:
         """Send one batch; return how many were confirmed.
@@ -144,8 +196,9 @@ class Relay:
         Raises:
             DatabaseUnavailableError: rows that were sent may be sent again.
         """
-        now = self._clock()
+        now, done = self._clock(), list(self._sent)
         async with transaction(self._engine) as connection:
+            await self._forget(connection, done)
             due = (
                 select(OUTBOX)
                 .where(OUTBOX.c.available_at <= now)
@@ -153,7 +206,8 @@ class Relay:
                 .limit(self._batch)
                 .with_for_update(skip_locked=True)
             )
-            rows = (await connection.execute(due)).mappings().all()
+            found = (await connection.execute(due)).mappings().all()
+            rows = [row for row in found if not self._has(row["message_id"])]
             sent, refused = await self._send(rows)
             if sent:
                 await connection.execute(delete(OUTBOX).where(OUTBOX.c.id.in_(sent)))
@@ -163,6 +217,7 @@ class Relay:
                     .where(OUTBOX.c.id.in_(refused))
                     .values(available_at=now + REFUSED_DELAY)
                 )
+        self._sent.difference_update(done)
         due_since = rows[0]["available_at"] if rows else now
         LAG_SECONDS.set(self._lag.after_round(due_since, now, refused=bool(refused)))
         return len(sent)
@@ -195,9 +250,3 @@ class Relay:
             )
             return False
         return True
-
-    async def _wait(self, idle_s: float) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), idle_s)
-        except TimeoutError:
-            return

@@ -36,9 +36,10 @@ from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.reading import VerdictReading
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.signatures import command_signer, load_signing_key
-from gatemesh_health_manager.store import APP_ID, Store
+from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_baselines import BaselineStore
 from gatemesh_health_manager.store_days import DayStore
+from gatemesh_health_manager.store_work import APP_ID
 from gatemesh_health_manager.subscribers import (
     QUEUES,
     RECORDED,
@@ -101,7 +102,7 @@ async def run(
         ):
             await wait_for_schema(engine, migrate.head_version(folder))
             relay = Relay(engine, publisher, APP_ID, utc_now)
-            store = Store(engine, policy, utc_now, relay.wake, sign, spans=spans)
+            store = Store(engine, policy, utc_now, relay.hand_over, sign, spans=spans)
             stores = Stores(
                 store, BaselineStore(engine, policy, utc_now), DayStore(engine, utc_now)
             )

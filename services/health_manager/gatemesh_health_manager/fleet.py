@@ -133,6 +133,12 @@ class Fleet:
             self._facts.pop(record.pool, None)
             self._facts.pop(before.pool if before else record.pool, None)
 
+    def take_over(self, other: "Fleet") -> None:
+        """Have the pools of another fleet, and their records, as they are there."""
+        self.pools.update(other.pools)
+        self.records.update(other.records)
+        self._facts.clear()
+
     def _count(self, pool: str) -> PoolFacts:
         """Count the members; `accused` are here all that ever were."""
         members = present(

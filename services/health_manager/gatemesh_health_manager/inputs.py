@@ -15,6 +15,7 @@ from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord, Tick
+from gatemesh_health_manager.states import IllegalTransitionError
 from gatemesh_health_manager.storable import Row, storable
 
 POOLS = TypeAdapter(tuple[PoolRecord, ...])
@@ -110,6 +111,20 @@ def tick_one(
     """Let time pass for one instance."""
     tick = Tick(derived_id("tick", instance_id, now.isoformat()), requests, measures)
     return fleet.apply(instance_id, tick, now)
+
+
+def is_due(fleet: Fleet, pool: str, requests: Mapping[str, int], now: datetime) -> bool:
+    """Return True where the passing of time changes something in a pool; tries it on the fleet."""
+    try:
+        for record in fleet.members(pool):
+            if record.observed:
+                tick_one(fleet, record.instance_id, requests.get(record.instance_id, 0), now)
+    except IllegalTransitionError:
+        # Whoever ticks in earnest tells of it.
+        return True
+    members = fleet.members(pool)
+    changed = any(fleet.stored[record.instance_id] != record for record in members)
+    return changed or fleet.pools[pool] != fleet.loaded[pool]
 
 
 def is_decided(before: InstanceRecord, after: InstanceRecord) -> bool:

@@ -1,48 +1,28 @@
-"""Verdicts from one queue, in batches: parsed, committed and acknowledged together, in order.
+"""Verdicts from one queue, in batches: parsed as they come, committed and acknowledged together.
 
 One acknowledgement and no task for each message: this is what most of the manager's time goes to.
 """
 
 import asyncio
-import json
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from pydantic import ValidationError
-
 from gatemesh_common.consuming import BROKER_FAULTS, bury, retry_passing_faults
-from gatemesh_common.messages import Outcome, Verdict
+from gatemesh_common.messages import Verdict
 from gatemesh_common.metrics import DEAD_LETTERED
 from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_health_manager.batcher import describe
 from gatemesh_health_manager.deliveries import Deliveries, Delivery, consume
+from gatemesh_health_manager.lanes import Lane, Lanes, Received
 
 log = logging.getLogger(__name__)
 
 RECONNECT_S = 1.0
 LINGER_S = 0.002
-LARGEST_BATCH = 1000
-"""Taken only when so many wait: what a transaction costs beside its verdicts is shared by more."""
 LONGEST_LEAVING_S = 10.0
-UNREADABLE = (ValueError, RecursionError)
-"""What `read_verdict` raises; a body may be nested deeper than anybody reads."""
 
 Apply = Callable[[Sequence[Verdict]], Awaitable[None]]
-Received = tuple[Delivery, Verdict]
-
-
-def read_verdict(body: bytes) -> Verdict:
-    """Return the verdict of a body.
-
-    Raises:
-        ValueError, RecursionError: it is none.
-    """
-    try:
-        return Verdict.model_validate_json(body)
-    except ValidationError:
-        # The thorough way takes what the quick one does not (half a character), and names faults.
-        return Verdict.model_validate(json.loads(body))
+Readable = tuple[Delivery, Verdict]
 
 
 class Intake:
@@ -56,14 +36,14 @@ class Intake:
         self._apply = apply
         self._publisher = publisher
         self._prefetch = prefetch
-        self._news = asyncio.Event()
+        self._lanes = Lanes(LINGER_S)
         self._leaving = False
         DEAD_LETTERED.labels(queue=queue)
 
     def leave(self) -> None:
         """Have `run` return once what has been delivered is committed."""
         self._leaving = True
-        self._news.set()
+        self._lanes.wake()
 
     async def run(self, reading: Callable[[], None] = lambda: None) -> None:
         """Read until told to leave, or until the broker ends the consumer: its queue was deleted.
@@ -82,46 +62,55 @@ class Intake:
 
     async def _read_once(self, reading: Callable[[], None]) -> bool:
         """Read over one connection; True when it is over for good."""
+        lanes = self._lanes = Lanes(LINGER_S)
         async with whole_connection():
-            source = await consume(self._amqp_url, self.queue, self._prefetch, self._news.set)
+            source = await consume(
+                self._amqp_url, self.queue, self._prefetch, lanes.take, lanes.wake
+            )
         reading()
         try:
-            return await self._follow(source)
+            return await self._follow(source, lanes)
         finally:
             await source.close()
 
-    async def _follow(self, source: Deliveries) -> bool:
+    async def _follow(self, source: Deliveries, lanes: Lanes) -> bool:
+        """Commit both lanes side by side, until nothing more comes."""
+        tasks = [
+            asyncio.create_task(self._empty(source, lane)) for lane in (lanes.proofs, lanes.others)
+        ]
+        try:
+            return all(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _empty(self, source: Deliveries, lane: Lane) -> bool:
+        """Commit what one lane holds; True once nothing more comes, False where it is lost."""
         while not source.is_lost:
-            while source.waiting and not source.is_lost:
-                await self._settle(source, await self._batch(source.waiting))
-            if source.is_cancelled:
+            if lane.waiting:
+                await self._settle(source, await lane.batch())
+            elif source.is_cancelled:
                 return True
-            if self._leaving:
+            elif self._leaving and lane is self._lanes.others:
                 await source.cancel()
-                continue
-            await self._news.wait()
-            self._news.clear()
+            else:
+                await lane.news()
         return False
 
-    async def _batch(self, waiting: deque[Delivery]) -> list[Delivery]:
-        """Return what waits, a little later: others are on their way."""
-        if len(waiting) < LARGEST_BATCH:
-            await asyncio.sleep(LINGER_S)
-        return [waiting.popleft() for _ in range(min(LARGEST_BATCH, len(waiting)))]
-
-    async def _settle(self, source: Deliveries, batch: Sequence[Delivery]) -> None:
+    async def _settle(self, source: Deliveries, batch: Sequence[Received]) -> None:
         """Commit a batch, then acknowledge it as a whole."""
-        received: list[Received] = []
-        for message in batch:
-            try:
-                received.append((message, read_verdict(message.body)))
-            except UNREADABLE as error:
-                await self._refuse(source, message, error)
-        for part in urgent_first(received):
-            await self._commit(source, part)
-        await source.acknowledge(batch[-1].tag)
+        readable: list[Readable] = []
+        for delivery, said in batch:
+            if isinstance(said, Verdict):
+                readable.append((delivery, said))
+            else:
+                await self._refuse(source, delivery, said)
+        if readable:
+            await self._commit(source, readable)
+        await source.settle(delivery.tag for delivery, _ in batch)
 
-    async def _commit(self, source: Deliveries, received: Sequence[Received]) -> None:
+    async def _commit(self, source: Deliveries, received: Sequence[Readable]) -> None:
         """Apply verdicts together; halves of what is refused, until only the guilty one fails."""
         verdicts = [verdict for _, verdict in received]
         try:
@@ -140,21 +129,6 @@ class Intake:
         """Move a message to the dead letters; where that fails, the broker does it."""
         if not await bury(self._publisher, message.unpacked(), self.queue, error):
             await source.reject(message.tag)
-
-
-def urgent_first(received: Sequence[Received]) -> list[list[Received]]:
-    """Part proofs from the rest of a batch, each in their order: nobody waits for counted evidence.
-
-    Both are acknowledged together; what is decided does not hang on their order.
-    """
-    proofs = [one for one in received if is_proof(one[1])]
-    others = [one for one in received if not is_proof(one[1])]
-    return [part for part in (proofs, others) if part]
-
-
-def is_proof(verdict: Verdict) -> bool:
-    """Return True where one verdict takes an instance out."""
-    return verdict.hard and verdict.outcome is Outcome.FAILED
 
 
 class Reader:

@@ -1,77 +1,45 @@
 """The transaction around deciding: see once, lock, load, decide, write down, announce."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gatemesh_common.captures import Capture
 from gatemesh_common.clock import Clock
 from gatemesh_common.database import transaction
-from gatemesh_common.errors import DatabaseUnavailableError
-from gatemesh_common.inbox import first_seen, forget_before
+from gatemesh_common.inbox import forget_before
 from gatemesh_common.messages import (
     ActionRequest,
     CommandReport,
     InstanceObserved,
     Message,
     ReportOutcome,
-    RequestRejected,
     RoutingTable,
-    StepFinished,
-    TelemetryWindow,
     TrialRequest,
     Verdict,
 )
-from gatemesh_common.outbox import Sign, enqueue, unsigned
+from gatemesh_common.outbox import HAND_OVER, OutboxRow, Sign, unsigned
 from gatemesh_common.spans import NO_SPANS, Spans
-from gatemesh_health_manager import store_fleet, store_traffic, store_verdicts
-from gatemesh_health_manager.announce import announcements
+from gatemesh_health_manager import store_fleet
 from gatemesh_health_manager.asked import Asked
-from gatemesh_health_manager.batch import decide_all
-from gatemesh_health_manager.facts import Facts
-from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
+from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.inputs import (
     InputKind,
     fleet_body,
-    input_row,
-    is_decided,
-    is_weighty,
-    message_body,
-    seen_body,
-    tick_one,
-    ticks_body,
+    is_due,
 )
-from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import Decision
 from gatemesh_health_manager.routing import routing_table
-from gatemesh_health_manager.states import IllegalTransitionError
-from gatemesh_health_manager.storable import Row
-from gatemesh_health_manager.store_captures import capture_row
-from gatemesh_health_manager.store_rows import (
-    note_of,
-    refused_row,
-    rejected_row,
-    report_row,
-    request_row,
-    step_row,
-    telemetry_row,
-)
-from gatemesh_health_manager.store_tables import (
-    CAPTURES,
-    COMMAND_REPORTS,
-    COMMAND_STEPS,
-    DECISION_INPUTS,
-    REFUSED_COMMANDS,
-    REJECTED_REQUESTS,
-    REQUESTS,
-    TELEMETRY_WINDOWS,
-)
-from gatemesh_health_manager.store_traffic import MEASURE_EVERY
+from gatemesh_health_manager.store_homes import Homes
+from gatemesh_health_manager.store_traffic import MEASURE_EVERY, looked_at
+from gatemesh_health_manager.store_work import Work
 from gatemesh_health_manager.telling import (
     tell_brakes,
     tell_decisions,
@@ -81,28 +49,13 @@ from gatemesh_health_manager.telling import (
     tell_verdicts,
 )
 from gatemesh_health_manager.tracing import tell_spans
-from gatemesh_health_manager.trial import try_out
 
 log = logging.getLogger(__name__)
-
-APP_ID = "health_manager"
-PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
-    CommandReport: (COMMAND_REPORTS, report_row),
-    StepFinished: (COMMAND_STEPS, step_row),
-    RequestRejected: (REJECTED_REQUESTS, rejected_row),
-    TelemetryWindow: (TELEMETRY_WINDOWS, telemetry_row),
-    Capture: (CAPTURES, capture_row),
-}
-"""Messages that are written down as they are."""
 
 
 def is_of_an_order(event: CommandReport | InstanceObserved) -> bool:
     """False for the report of a forgery or a copy, which may name whatever its sender liked."""
     return not isinstance(event, CommandReport) or event.ends_command
-
-
-class InstanceMovedError(DatabaseUnavailableError):
-    """An instance changed its pool between looking and locking; the next try sees it."""
 
 
 class Store:
@@ -117,7 +70,7 @@ class Store:
         engine: AsyncEngine,
         policy: Policy,
         clock: Clock,
-        announced: Callable[[], None] = lambda: None,
+        hand_over: Callable[[Sequence[OutboxRow]], None] | None = None,
         sign: Sign = unsigned,
         *,
         spans: Spans = NO_SPANS,
@@ -127,8 +80,9 @@ class Store:
         self._sign = sign
         self._policy = policy
         self._clock = clock
-        self._announced = announced
-        """Called after a commit that left messages in the outbox."""
+        self._hand_over = hand_over
+        """Sends what a commit has left in the outbox; without it, that is up to the relays."""
+        self._homes = Homes()
         self._measured_at: datetime | None = None
 
     @property
@@ -154,8 +108,7 @@ class Store:
     async def apply_verdicts(self, queue: str, verdicts: Sequence[Verdict]) -> None:
         """Store verdicts and decide about them, each once whatever is delivered again."""
         async with self._deciding() as work:
-            fresh = await work.unseen(queue, verdicts)
-            await work.load({verdict.instance_id: verdict.pool for verdict in fresh})
+            fresh = await work.take_in(queue, verdicts, self._homes)
             await work.judge(fresh)
         tell_verdicts(fresh, self._clock())
 
@@ -192,11 +145,31 @@ class Store:
                 await work.try_out(Asked.of(request, user))
 
     async def tick(self) -> None:
-        """Let time pass for every instance."""
-        async with self._deciding() as work:
-            await work.load_all()
-            await work.tick(await work.measure() if self._is_measuring(work.now) else {})
-        tell_fleet(work.fleet)
+        """Let time pass for every instance; a pool in which nothing is due is not locked."""
+        fleet, pools = await self._due()
+        measuring = self._is_measuring(self._clock())
+        if measuring:
+            pools |= {serving[0].pool for _, serving in looked_at(fleet)}
+        for pool in sorted(pools):
+            async with self._deciding() as work:
+                await work.load_pool(pool)
+                await work.tick(await work.measure() if measuring else {})
+            fleet.take_over(work.fleet)
+        tell_fleet(fleet)
+
+    async def _due(self) -> tuple[Fleet, set[str]]:
+        """Return every pool as it is, and the names of those in which something is due."""
+        async with transaction(self._engine) as connection:
+            fleet = await store_fleet.read_all(connection, self._policy)
+            now = self._clock()
+            requests = await store_fleet.requests_since_probe(connection, fleet, now)
+        due = set()
+        for pool in fleet.pools:
+            if is_due(fleet, pool, requests, now):
+                due.add(pool)
+            # Verdicts must not wait until the whole fleet is gone through.
+            await asyncio.sleep(0)
+        return fleet, due
 
     def _is_measuring(self, now: datetime) -> bool:
         last = self._measured_at
@@ -235,183 +208,12 @@ class Store:
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator["Work"]:
         async with transaction(self._engine) as connection:
-            work = Work(connection, self._policy, self._clock, self._sign)
+            kept_for = HAND_OVER if self._hand_over else timedelta()
+            work = Work(connection, self._policy, self._clock, self._sign, kept_for)
             yield work
             await work.finish()
-        if work.announced:
-            self._announced()
+        if work.due and self._hand_over:
+            self._hand_over(work.due)
         tell_decisions(work.weighty)
         tell_spans(self._spans, work.weighty, work.now, self._clock())
         tell_brakes(work.fleet)
-
-
-class Work:
-    """One open transaction, the records it has locked, and the decisions taken in it."""
-
-    def __init__(
-        self, connection: AsyncConnection, policy: Policy, clock: Clock, sign: Sign
-    ) -> None:
-        self._connection = connection
-        self._sign = sign
-        self._policy = policy
-        self._clock = clock
-        self._now = clock()
-        """When the locks were had, once they are: the order of moments is that of deciding."""
-        self.fleet = Fleet(policy, (), ())
-        self.decisions: list[Decision] = []
-        self.weighty: list[Decision] = []
-        """Those of them that say more than how the record is now; known once it is finished."""
-        self.announced = False
-        self._inputs: list[Row] = []
-
-    async def unseen(self, queue: str, messages: Sequence[Any]) -> list[Any]:
-        """Return the messages that were never handled, each id once, in their order."""
-        ids = [message.message_id for message in messages]
-        fresh = await first_seen(self._connection, queue, ids, self._now)
-        once = {message.message_id: message for message in messages}
-        return [message for id_, message in once.items() if id_ in fresh]
-
-    async def load(self, pools_by_instance: dict[str, str | None]) -> None:
-        """Lock the pools of some instances; register instances never heard of."""
-        names = sorted(pools_by_instance)
-        known = await store_fleet.pools_of(self._connection, names)
-        homes = {name: pools_by_instance[name] or known.get(name, DEFAULT_POOL) for name in names}
-        await self._lock({*homes.values(), *known.values()}, known)
-        for name, pool in homes.items():
-            self.fleet.register(name, pool, self._now)
-
-    async def load_known(self, names: set[str]) -> None:
-        """Lock the pools of those of some instances that are known."""
-        known = await store_fleet.pools_of(self._connection, names)
-        await self._lock(set(known.values()), known)
-
-    async def _lock(self, pools: set[str], expected: Collection[str]) -> None:
-        self.fleet = await store_fleet.lock_pools(self._connection, self._policy, pools)
-        self._now = self._clock()
-        for name in expected:
-            if name not in self.fleet.records:
-                raise InstanceMovedError(f"{name} changed its pool just now")
-
-    async def load_whole(self) -> None:
-        """Lock every pool, and keep others from being made meanwhile."""
-        await store_fleet.make_no_pools(self._connection)
-        await self.load_all()
-
-    async def load_all(self) -> None:
-        """Lock every pool."""
-        self.fleet = await store_fleet.lock_all(self._connection, self._policy)
-        self._now = self._clock()
-
-    async def store_verdicts(self, verdicts: Sequence[Verdict]) -> dict[str, Facts]:
-        """Insert verdicts and return the facts around them, by instance."""
-        return await store_verdicts.insert_and_count(
-            self._connection, self._policy, self.fleet, verdicts, self._now
-        )
-
-    async def judge(self, verdicts: Sequence[Verdict]) -> None:
-        """Insert verdicts and decide about each, as if they had come one by one."""
-        copies = await store_verdicts.earlier_copies(
-            self._connection, self.fleet, verdicts, self._now
-        )
-        facts = await self.store_verdicts(verdicts)
-        if verdicts:
-            self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
-        self.decisions.extend(decide_all(self.fleet, verdicts, facts, copies, self._now))
-
-    async def store_records(self, messages: Sequence[Message]) -> None:
-        """Insert messages that are written down as they are."""
-        for kind, (table, row_of) in PLAIN_RECORDS.items():
-            rows = [row_of(message) for message in messages if isinstance(message, kind)]
-            await store_fleet.insert_rows(self._connection, table, rows)
-
-    async def store_refusal(self, report: CommandReport) -> None:
-        """Insert a refusal where people look for forgeries."""
-        rows = [refused_row(report, self._now)]
-        await store_fleet.insert_rows(self._connection, REFUSED_COMMANDS, rows)
-
-    def is_no_copy(self, event: CommandReport | InstanceObserved) -> bool:
-        """False for the refusal of a command that nobody waits for: it is the copy of another."""
-        if not isinstance(event, CommandReport) or event.outcome is not ReportOutcome.REFUSED:
-            return True
-        flight = self.fleet.records[event.instance_id].flight
-        return flight is not None and flight.command_id == event.command_id
-
-    def decide(self, event: CommandReport | InstanceObserved) -> None:
-        """Decide about one event and keep the outcome."""
-        before = self.fleet.records[event.instance_id]
-        decision = self.fleet.apply(event.instance_id, event, self._now)
-        self.decisions.append(decision)
-        is_new = event.instance_id not in self.fleet.stored
-        if is_new or is_decided(before, decision.record):
-            self.keep(InputKind.of(event), message_body(event))
-
-    def keep(self, kind: InputKind, body: Row) -> None:
-        """Remember an input of what is decided here, so that it can be decided again."""
-        self._inputs.append(input_row(kind, body, self.fleet, self._policy.version, self._now))
-
-    async def try_out(self, request: Asked) -> None:
-        """Write down what a request would do."""
-        await self._load_for(request)
-        refusal, note = try_out(self.fleet, request, self._now)
-        row = request_row(request, refusal, self._now, note) | {"dry_run": True}
-        await store_fleet.insert_rows(self._connection, REQUESTS, [row])
-
-    async def _load_for(self, request: Asked) -> None:
-        if request.instance_id is None:
-            await self.load_all()
-        else:
-            await self.load_known({request.instance_id})
-
-    async def answer(self, request: Asked) -> None:
-        """Follow or refuse a request, and write it down."""
-        await self._load_for(request)
-        self.keep(InputKind.REQUEST, message_body(request))
-        refusal, decisions = self.fleet.answer(request, self._now)
-        self.decisions.extend(decisions)
-        row = request_row(request, refusal, self._now, note_of(request, decisions))
-        await store_fleet.insert_rows(self._connection, REQUESTS, [row])
-
-    @property
-    def now(self) -> datetime:
-        """When the locks were had."""
-        return self._now
-
-    async def measure(self) -> dict[str, Measures]:
-        """Return what the conditions over telemetry go by."""
-        return await store_traffic.measure(self._connection, self.fleet, self._now)
-
-    async def tick(self, measures: Mapping[str, Measures]) -> None:
-        """Let time pass for every instance that the executor knows."""
-        requests = await store_fleet.requests_since_probe(self._connection, self.fleet, self._now)
-        before = dict(self.fleet.records)
-        for record in before.values():
-            if record.observed:
-                name = record.instance_id
-                self._tick_one(name, requests.get(name, 0), measures.get(name, ()))
-        body = ticks_body(before, self.fleet, requests, measures)
-        if body:
-            self.keep(InputKind.TICK, body)
-
-    def _tick_one(self, instance_id: str, requests: int, measures: Measures) -> None:
-        try:
-            self.decisions.append(tick_one(self.fleet, instance_id, requests, self._now, measures))
-        except IllegalTransitionError as error:
-            # A fault in the rules about one instance must not stop time for all others.
-            facts = {"instance_id": instance_id, "error": str(error)}
-            log.error("tick_refused", extra=facts)  # noqa: TRY400 (the place is the rule's)
-
-    async def finish(self) -> None:
-        """Write down what was decided, and leave the messages about it in the outbox."""
-        version = self._policy.version
-        # Most verdicts change a score and no more: that stands in the records.
-        weighty = self.weighty = [one for one in self.decisions if is_weighty(one)]
-        await store_fleet.save(self._connection, self.fleet, weighty, version, self._now)
-        await self._save_inputs()
-        messages = announcements(self.fleet, weighty, version, self._now)
-        await enqueue(self._connection, messages, APP_ID, self._now, self._sign)
-        self.announced = bool(messages)
-
-    async def _save_inputs(self) -> None:
-        seen = seen_body(self.fleet) if self.weighty else {}
-        rows = [row | {"seen": seen} for row in self._inputs]
-        await store_fleet.insert_rows(self._connection, DECISION_INPUTS, rows)

@@ -1,14 +1,15 @@
 """Pools and instances in the database: locked, read, and written back when they changed."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, Table, bindparam, delete, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Select, Table, Text, any_, bindparam, delete, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gatemesh_common.database import Answer, Query, ask_together
 from gatemesh_health_manager import store_days
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
@@ -77,25 +78,48 @@ async def pools_of(connection: AsyncConnection, names: Collection[str]) -> dict[
     return {row.instance_id: row.pool for row in found}
 
 
-def locking(pools: Collection[str] | None = None) -> Select[Any]:
-    """Return the query that locks pools, all or some, in order of their names.
+def locking() -> Select[Any]:
+    """Return the query that locks every pool, in order of their names.
 
     In one order, so that two transactions never wait in a circle.
     """
-    query = select(POOLS).order_by(POOLS.c.pool).with_for_update()
-    return query if pools is None else query.where(POOLS.c.pool.in_(sorted(pools)))
+    return select(POOLS).order_by(POOLS.c.pool).with_for_update()
 
 
-async def lock_pools(connection: AsyncConnection, policy: Policy, pools: Collection[str]) -> Fleet:
-    """Lock some pools whole; one that is not there yet is made."""
-    rows = (await connection.execute(locking(pools))).mappings().all()
-    missing = set(pools) - {row["pool"] for row in rows}
+GOES_ON = text("incidents.status IN ('open', 'held')")
+THESE = any_(bindparam("pools", type_=ARRAY(Text)))
+LOCK_POOLS = locking().where(POOLS.c.pool == THESE)
+LOCK_INSTANCES = (
+    select(INSTANCES)
+    .where(INSTANCES.c.pool == THESE)
+    .order_by(INSTANCES.c.instance_id)
+    .with_for_update()
+)
+INCIDENTS_INSIDE = (
+    select(INCIDENTS)
+    .join(INSTANCES, INSTANCES.c.instance_id == INCIDENTS.c.instance_id)
+    .where(INSTANCES.c.pool == THESE, GOES_ON)
+)
+LOCKING = (LOCK_POOLS, LOCK_INSTANCES, INCIDENTS_INSIDE)
+"""Each sees what was committed before the lock of the first was had."""
+
+
+async def lock_pools(
+    connection: AsyncConnection,
+    policy: Policy,
+    pools: Collection[str],
+    first: Sequence[Query] = (),
+) -> tuple[Fleet, Sequence[Answer]]:
+    """Lock some pools whole; one that is not there yet is made. Answers other queries first."""
+    asked = [Query(one, {"pools": sorted(pools)}) for one in LOCKING]
+    *answers, found, instances, incidents = await ask_together(connection, [*first, *asked])
+    missing = set(pools) - {row["pool"] for row in found}
     if missing:
         await _make_pools(connection, policy, missing)
-        rows = (await connection.execute(locking(pools))).mappings().all()
-    fleet = Fleet(policy, map(_pool, rows), ())
-    await _read_instances(connection, fleet, lock=True)
-    return fleet
+        found, instances, incidents = await ask_together(connection, asked)
+    fleet = Fleet(policy, map(_pool, found), ())
+    _put_instances(fleet, instances, incidents)
+    return fleet, answers
 
 
 MAY_MAKE_POOLS = text("SELECT pg_advisory_xact_lock_shared(hashtext('gatemesh.pools'))")
@@ -122,36 +146,39 @@ async def _make_pools(connection: AsyncConnection, policy: Policy, pools: Collec
 async def lock_all(connection: AsyncConnection, policy: Policy) -> Fleet:
     """Lock every pool."""
     fleet = Fleet(policy, map(_pool, (await connection.execute(locking())).mappings()), ())
-    await _read_instances(connection, fleet, lock=True)
+    [instances, incidents] = await ask_together(
+        connection,
+        [Query(one, {"pools": sorted(fleet.pools)}) for one in (LOCK_INSTANCES, INCIDENTS_INSIDE)],
+    )
+    _put_instances(fleet, instances, incidents)
     return fleet
+
+
+READ_POOLS = select(POOLS).order_by(POOLS.c.pool)
+READ_INSTANCES = select(INSTANCES).order_by(INSTANCES.c.instance_id)
+READ_INCIDENTS = select(INCIDENTS).where(GOES_ON)
 
 
 async def read_all(connection: AsyncConnection, policy: Policy) -> Fleet:
     """Read every pool without a lock, at one moment."""
-    # One snapshot for both statements, or a version could be paired with older rows.
+    # One snapshot for all statements, or a version could be paired with older rows.
     await connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    rows = (await connection.execute(select(POOLS).order_by(POOLS.c.pool))).mappings()
-    fleet = Fleet(policy, [_pool(row) for row in rows], ())
-    await _read_instances(connection, fleet, lock=False)
+    pools, instances, incidents = await ask_together(
+        connection, [Query(one, {}) for one in (READ_POOLS, READ_INSTANCES, READ_INCIDENTS)]
+    )
+    fleet = Fleet(policy, map(_pool, pools), ())
+    _put_instances(fleet, instances, incidents)
     return fleet
 
 
-def _pool(row: RowMapping) -> PoolRecord:
+def _pool(row: Mapping[str, Any]) -> PoolRecord:
     return PoolRecord(row["pool"], **{name: row[name] for name in POOL_FIELDS})
 
 
-async def _read_instances(connection: AsyncConnection, fleet: Fleet, *, lock: bool) -> None:
-    inside = INSTANCES.c.pool.in_(fleet.pools)
-    query = select(INSTANCES).where(inside).order_by(INSTANCES.c.instance_id)
-    rows = (await connection.execute(query.with_for_update() if lock else query)).mappings().all()
-    waiting = select(INCIDENTS).where(
-        INCIDENTS.c.instance_id.in_([row["instance_id"] for row in rows]),
-        INCIDENTS.c.status.in_(("open", "held")),
-    )
-    found = (await connection.execute(waiting)).mappings().all()
-    incidents = {row["instance_id"]: read_incident(row) for row in found}
-    for row in rows:
-        record = read_instance(row, incidents.get(row["instance_id"]))
+def _put_instances(fleet: Fleet, instances: Answer, incidents: Answer) -> None:
+    waiting = {row["instance_id"]: read_incident(row) for row in incidents}
+    for row in instances:
+        record = read_instance(row, waiting.get(row["instance_id"]))
         fleet.put(record)
         fleet.stored[record.instance_id] = record
 
@@ -197,9 +224,9 @@ def may_count(record: InstanceRecord, probed_at: datetime, fleet: Fleet, now: da
 
 
 async def insert_rows(connection: AsyncConnection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows; one whose key is there already is left as it is."""
+    """Insert rows; one whose key is there already is left as it is. It answers nothing."""
     if rows:
-        await connection.execute(insert(table).on_conflict_do_nothing(), list(rows))
+        await connection.execute(insert(table).inline().on_conflict_do_nothing(), list(rows))
 
 
 # A replay begins with a kept fleet: the last one before stays, and what came after it.
@@ -240,7 +267,7 @@ async def save(
     ]
     for table, rows in ((COMMANDS, orders), (TRANSITIONS, steps)):
         if rows:
-            await connection.execute(insert(table), rows)
+            await connection.execute(insert(table).inline(), rows)
 
 
 async def _save_pools(connection: AsyncConnection, fleet: Fleet) -> None:
@@ -257,7 +284,7 @@ async def _save_instances(connection: AsyncConnection, fleet: Fleet) -> None:
         if fleet.stored.get(record.instance_id) != record
     ]
     if rows:
-        statement = insert(INSTANCES)
+        statement = insert(INSTANCES).inline()
         fields = {name: statement.excluded[name] for name in rows[0] if name != "instance_id"}
         await connection.execute(
             statement.on_conflict_do_update(index_elements=["instance_id"], set_=fields), rows
@@ -267,7 +294,7 @@ async def _save_instances(connection: AsyncConnection, fleet: Fleet) -> None:
 async def _save_incidents(
     connection: AsyncConnection, decisions: Iterable[Decision], policy_version: str
 ) -> None:
-    statement = insert(INCIDENTS)
+    statement = insert(INCIDENTS).inline()
     names = (
         *("condition", "status", "playbook", "steps", "cause", "reason", "would", "ended_at"),
         "core_dump",

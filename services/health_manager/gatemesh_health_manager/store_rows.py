@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping
-
 from gatemesh_common.messages import (
     Action,
     CommandReport,
@@ -85,7 +83,7 @@ def instance_row(record: InstanceRecord) -> Row:
     }
 
 
-def read_instance(row: RowMapping, incident: Incident | None) -> InstanceRecord:
+def read_instance(row: Mapping[str, Any], incident: Incident | None) -> InstanceRecord:
     """Return the record of a row."""
     flight = row["flight_command_id"] and Flight(
         row["flight_command_id"], Action(row["flight_action"]), row["flight_due_at"]
@@ -167,7 +165,7 @@ def condition_of(name: str) -> Row:
     return {"condition": Condition.OWN, "own_name": name}
 
 
-def read_incident(row: RowMapping) -> Incident:
+def read_incident(row: Mapping[str, Any]) -> Incident:
     """Return the incident of a row."""
     return Incident(
         incident_id=row["incident_id"],

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gatemesh_common.database import copy_rows
+from gatemesh_common.database import Answer, Query, ask_together, copy_rows, insert_few
 from gatemesh_common.messages import Verdict
 from gatemesh_health_manager.batch import Counting, counted, gathered
 from gatemesh_health_manager.facts import (
@@ -24,10 +24,12 @@ from gatemesh_health_manager.on_verdict import is_failure_of_present_life
 from gatemesh_health_manager.own_conditions import OwnCondition
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.storable import storable
-from gatemesh_health_manager.store_rows import VERDICT_NAMES, verdict_values
+from gatemesh_health_manager.store_rows import VERDICT_NAMES
 
 COPIES_FADE = 60
 """Half-lives after which nothing of a copy is left: 2^-60 of its points is lost in rounding."""
+FEW = 20
+"""Verdicts that are inserted by statements, which need not wait for each other; more are copied."""
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 
 # Of the copies of one prompt within one window's length, the first and the last few stand for all
@@ -80,20 +82,51 @@ COPIES = text(
 )
 
 
-async def earlier_copies(
-    connection: AsyncConnection, fleet: Fleet, verdicts: Sequence[Verdict], now: datetime
-) -> Copies:
-    """Return when the prompts of failures last failed before, as far as it can matter."""
+async def look_back(
+    connection: AsyncConnection,
+    policy: Policy,
+    fleet: Fleet,
+    verdicts: Sequence[Verdict],
+    now: datetime,
+) -> tuple[Copies, dict[str, Facts]]:
+    """Return when prompts of failures failed before, and the densest windows around them.
+
+    As far as either can matter. What is not yet stored is at hand.
+    """
+    counting = counted(policy, fleet, verdicts)
+    copies = copies_query(fleet, verdicts, now)
+    asked = [Query(WINDOW, window_query(one, fleet, now)) for one in counting]
+    if copies is not None:
+        asked.append(Query(COPIES, copies))
+    answers = await ask_together(connection, asked) if asked else []
+    earlier = answers.pop() if copies is not None else []
+    found = [
+        (one, windows(one, fleet, now, answer))
+        for one, answer in zip(counting, answers, strict=True)
+    ]
+    return copies_of(earlier), gathered(found)
+
+
+def copies_of(answer: Answer) -> Copies:
+    """Return the latest earlier failure of each prompt."""
+    names = ("name", "prompt", "level", "hard")
+    return Copies({tuple(row[name] for name in names): row["counted_at"] for row in answer})
+
+
+def copies_query(
+    fleet: Fleet, verdicts: Sequence[Verdict], now: datetime
+) -> Mapping[str, Any] | None:
+    """Return the parameters of the statement that looks for earlier copies; none without need."""
     counting = [
         verdict
         for verdict in verdicts
         if is_failure_of_present_life(fleet.records[verdict.instance_id], verdict)
     ]
     if not counting:
-        return Copies()
+        return None
     wanted = sorted({copy_key(verdict) for verdict in counting})
     names, prompts, levels, hards = zip(*wanted, strict=True)
-    query = {
+    return {
         "since": copies_matter_from(fleet, counting, now),
         "names": list(names),
         "lives": [fleet.records[name].incarnation for name in names],
@@ -101,8 +134,6 @@ async def earlier_copies(
         "levels": [str(level) for level in levels],
         "hards": list(hards),
     }
-    rows = (await connection.execute(COPIES, query)).all()
-    return Copies({(name, *key): at for name, *key, at in rows})
 
 
 def copies_matter_from(fleet: Fleet, verdicts: Sequence[Verdict], now: datetime) -> datetime:
@@ -113,37 +144,23 @@ def copies_matter_from(fleet: Fleet, verdicts: Sequence[Verdict], now: datetime)
     return at - timedelta(seconds=reach_s)
 
 
-async def insert_and_count(
-    connection: AsyncConnection,
-    policy: Policy,
-    fleet: Fleet,
-    verdicts: Sequence[Verdict],
-    now: datetime,
-) -> dict[str, Facts]:
-    """Insert verdicts and return the densest window around them, for instances where it matters.
-
-    What is in the table already is read before: the fresh ones are at hand.
-    """
-    facts = gathered(
-        [
-            (counting, await count_windows(connection, counting, fleet, now))
-            for counting in counted(policy, fleet, verdicts)
-        ]
-    )
-    rows = (verdict_values(each, fleet.records[each.instance_id], now) for each in verdicts)
-    if verdicts:
-        await copy_rows(connection, "verdicts", VERDICT_NAMES, rows)
-    return facts
+async def insert(connection: AsyncConnection, rows: Sequence[Sequence[Any]]) -> None:
+    """Insert few verdicts in their order; together with others."""
+    if rows:
+        await insert_few(connection, "verdicts", VERDICT_NAMES, rows)
 
 
-async def count_windows(
-    connection: AsyncConnection, counting: Counting, fleet: Fleet, now: datetime
-) -> dict[str, Facts]:
+async def copy(connection: AsyncConnection, rows: Sequence[Sequence[Any]]) -> None:
+    """Insert many verdicts in their order."""
+    await copy_rows(connection, "verdicts", VERDICT_NAMES, rows)
+
+
+def windows(counting: Counting, fleet: Fleet, now: datetime, answer: Answer) -> dict[str, Facts]:
     """Return for each instance of one pool the densest window that holds a fresh failure."""
     failures = fresh_failures(counting, fleet, now)
-    query = window_query(counting, fleet, now)
-    for instance_id, at, prompt, tenant in await connection.execute(WINDOW, query):
-        failures[instance_id].append(Failure(at, prompt, tenant=tenant))
+    for row in answer:
+        failure = Failure(row["counted_at"], row["prompt_key"], tenant=row["tenant"])
+        failures[row["instance_id"]].append(failure)
     return {instance_id: counting.densest(found) for instance_id, found in failures.items()}
 
 

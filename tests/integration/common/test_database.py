@@ -1,12 +1,20 @@
 """Faults of a real database, told apart by what helps."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gatemesh_common.database import DataRefusedError, open_database, transaction
+from gatemesh_common.database import (
+    DataRefusedError,
+    Query,
+    ask_together,
+    open_database,
+    together,
+    transaction,
+)
 from gatemesh_common.errors import DatabaseUnavailableError
 
 from ..gate import Gate  # noqa: TID252 (shared by the integration tests)
@@ -41,6 +49,52 @@ async def test_faults_are_told_apart(
     with pytest.raises(error):
         await run(engine, statement)
     await run(engine, "SELECT 1")
+    await engine.dispose()
+
+
+async def run_together(engine: AsyncEngine, statements: Sequence[str]) -> None:
+    """Run statements in one transaction, without waiting for each."""
+    async with transaction(engine) as connection, together(connection):
+        for statement in statements:
+            await connection.execute(text(statement))
+
+
+@pytest.mark.parametrize("later", [0, 1, 50])
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("INSERT INTO t VALUES (3)", DataRefusedError),
+        ("INSERT INTO u VALUES (3)", DatabaseUnavailableError),
+    ],
+)
+async def test_what_goes_together_is_refused_for_its_own_reason(
+    fresh_database: str, statement: str, error: type[Exception], later: int
+) -> None:
+    """However many follow that are not tried; nothing of it is left, and the connection serves."""
+    engine = open_database(fresh_database, pool_size=1)
+    await run(engine, "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (3)")
+    statements = ["INSERT INTO t VALUES (1)", statement, *["UPDATE t SET id = id"] * later]
+    with pytest.raises(error):
+        await run_together(engine, statements)
+    async with transaction(engine) as connection:
+        [found] = await ask_together(connection, [Query(text("SELECT id FROM t"), {})])
+    assert [dict(row) for row in found] == [{"id": 3}]
+    await engine.dispose()
+
+
+async def test_questions_are_answered_in_their_order(fresh_database: str) -> None:
+    """Each sees what those before it did."""
+    engine = open_database(fresh_database)
+    await run(engine, "CREATE TABLE t (id int)")
+    add = text("INSERT INTO t VALUES (:id) RETURNING id")
+    count = text("SELECT count(*) AS number FROM t WHERE id = ANY(CAST(:ids AS int[]))")
+    questions = [Query(add, {"id": 1}), Query(count, {"ids": [1, 2]}), Query(add, {"id": 2})]
+    for _ in range(7):  # Often enough for the driver to prepare them.
+        async with transaction(engine) as connection:
+            answers = await ask_together(connection, [*questions, Query(count, {"ids": [2]})])
+            await connection.execute(text("DELETE FROM t"))
+        found = [[tuple(row.values()) for row in answer] for answer in answers]
+        assert found == [[(1,)], [(1,)], [(2,)], [(1,)]]
     await engine.dispose()
 
 

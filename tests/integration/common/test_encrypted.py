@@ -86,7 +86,7 @@ async def hear(url: str) -> None:
 
 async def take(url: str) -> None:
     """Consume verdicts as the manager does."""
-    await (await consume(url, VERDICTS.name, 10, lambda: None)).close()
+    await (await consume(url, VERDICTS.name, 10, lambda _: None, lambda: None)).close()
 
 
 DOORS = [publish, subscribe, hear, take, queue_states]

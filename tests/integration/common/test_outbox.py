@@ -13,7 +13,7 @@ from gatemesh_common.broker import UNSHARDED, VERDICTS
 from gatemesh_common.database import open_database, transaction
 from gatemesh_common.inbox import METADATA, first_seen, forget_before
 from gatemesh_common.messages import Message, Verdict
-from gatemesh_common.outbox import OUTBOX, REFUSED_DELAY, Relay, enqueue
+from gatemesh_common.outbox import HAND_OVER, OUTBOX, REFUSED_DELAY, OutboxRow, Relay, enqueue
 from gatemesh_common.publisher import Publisher
 
 from ..gate import Gate  # noqa: TID252 (shared by the integration tests)
@@ -141,6 +141,95 @@ async def test_two_relays_never_send_the_same_message(
     assert await depth(channel, VERDICTS.name) == 150
 
 
+async def kept(engine: AsyncEngine, *messages: Message) -> list[OutboxRow]:
+    """Leave messages in the outbox for whoever stores them; return what he may send."""
+    async with transaction(engine) as connection:
+        due = [(message, NOW) for message in messages]
+        return await enqueue(connection, due, "test", NOW, kept_for=HAND_OVER)
+
+
+async def test_what_is_handed_over_is_sent_at_once_and_once(
+    engine: AsyncEngine, publisher: Publisher, channel: AbstractChannel
+) -> None:
+    """Before any look at the table; then its row goes, and no relay sends it again."""
+    clock = Hands()
+    relay, other = (Relay(engine, publisher, "test", clock) for _ in range(2))
+    rows = await kept(engine, verdict(1), verdict(2))
+    assert await other.relay_once() == 0
+    relay.hand_over(rows)
+    relay.hand_over(rows)
+    await until(lambda: has_arrived(channel, 2))
+    assert await left(engine) == 2
+    clock.now = NOW + HAND_OVER
+    assert await relay.relay_once() == 0
+    assert await left(engine) == 0
+    assert await other.relay_once() == 0
+    assert await depth(channel, VERDICTS.name) == 2
+
+
+async def has_arrived(channel: AbstractChannel, count: int) -> bool:
+    """Tell whether so many messages lie in the queue."""
+    return await depth(channel, VERDICTS.name) == count
+
+
+async def test_what_a_dead_process_kept_is_sent_by_another(
+    engine: AsyncEngine, publisher: Publisher, channel: AbstractChannel
+) -> None:
+    """It dies between its commit and handing over: the row is there, and others come by."""
+    clock = Hands()
+    await kept(engine, verdict(1))
+    other = Relay(engine, publisher, "test", clock)
+    assert await other.relay_once() == 0
+    clock.now = NOW + HAND_OVER
+    assert await other.relay_once() == 1
+    assert await depth(channel, VERDICTS.name) == 1
+
+
+async def test_what_waits_for_its_moment_is_not_handed_over(engine: AsyncEngine) -> None:
+    """A delayed message is the relays', from that moment on."""
+    later = NOW + timedelta(seconds=5)
+    async with transaction(engine) as connection:
+        messages = [(verdict(1), later), (verdict(2), NOW)]
+        rows = await enqueue(connection, messages, "test", NOW, kept_for=HAND_OVER)
+        found = select(OUTBOX.c.message_id, OUTBOX.c.available_at).order_by(OUTBOX.c.id)
+        stored = (await connection.execute(found)).all()
+    assert [row["message_id"] for row in rows] == ["m2"]
+    assert [tuple(one) for one in stored] == [("m1", later), ("m2", NOW + HAND_OVER)]
+
+
+async def test_what_was_refused_when_handed_over_is_sent_later(
+    engine: AsyncEngine, publisher: Publisher, channel: AbstractChannel
+) -> None:
+    """Its row stays."""
+    clock = Hands()
+    relay = Relay(engine, publisher, "test", clock)
+    queue = await channel.declare_queue(VERDICTS.name, passive=True)
+    await queue.unbind(UNSHARDED)
+    relay.hand_over(await kept(engine, verdict(1)))
+    await asyncio.gather(*relay._under_way.values())
+    assert await relay.relay_once() == 0
+    await queue.bind(UNSHARDED)
+    clock.now = NOW + HAND_OVER
+    assert await relay.relay_once() == 1
+    assert await depth(channel, VERDICTS.name) == 1
+
+
+async def test_a_relay_that_ends_leaves_no_row_of_what_it_sent(
+    engine: AsyncEngine, publisher: Publisher, channel: AbstractChannel
+) -> None:
+    """Else the next one would send it again; what comes later is left to that one."""
+    relay = Relay(engine, publisher, "test", Hands())
+    running = asyncio.create_task(relay.run(idle_s=60))
+    await asyncio.sleep(0)
+    relay.hand_over(await kept(engine, verdict(1)))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert await left(engine) == 0
+    relay.hand_over(await kept(engine, verdict(2)))
+    assert await left(engine) == 1
+    assert await depth(channel, VERDICTS.name) == 1
+
+
 async def test_a_broker_that_was_away_gets_everything(
     engine: AsyncEngine, vhost_url: str, publisher: Publisher, channel: AbstractChannel
 ) -> None:
@@ -152,11 +241,9 @@ async def test_a_broker_that_was_away_gets_everything(
         running = asyncio.create_task(relay.run(idle_s=0.05))
         await gate.shut()
         await store(engine, *[verdict(n) for n in range(3)])
-        relay.wake()
         await until(lambda: is_delayed(engine))
         await gate.open()
         clock.now = NOW + REFUSED_DELAY
-        relay.wake()
         await until(lambda: is_empty(engine))
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -187,7 +274,6 @@ async def test_a_database_that_was_away_stops_no_relay(
         await until(lambda: is_empty(engine))
         await gate.shut()
         await store(engine, verdict(2))
-        relay.wake()
         await gate.open()
         await until(lambda: is_empty(engine))
         assert not running.done()

@@ -14,10 +14,11 @@ from gatemesh_health_manager.intake import Intake
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.signatures import command_signer, load_signing_key
-from gatemesh_health_manager.store import APP_ID, Store
+from gatemesh_health_manager.store import Store
+from gatemesh_health_manager.store_work import APP_ID
 
 
-def die() -> None:
+def die(_rows: object) -> None:
     """Leave no time for anything."""
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -28,7 +29,7 @@ async def main() -> None:
     engine = open_database(os.environ["GATEMESH_DATABASE_URL"])
     async with Publisher(amqp_url, APP_ID) as publisher:
         sign = command_signer(load_signing_key(load_settings(HealthManagerSettings)))
-        store = Store(engine, Policy(), utc_now, announced=die, sign=sign)
+        store = Store(engine, Policy(), utc_now, hand_over=die, sign=sign)
         await store.register_policy()
         apply = partial(store.apply_verdicts, VERDICTS.name)
         await Intake(amqp_url, VERDICTS.name, apply, publisher).run()

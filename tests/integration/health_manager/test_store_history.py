@@ -11,13 +11,14 @@ from gatemesh_common.database import open_database
 from gatemesh_common.messages import (
     Verdict,
 )
-from gatemesh_health_manager import store_fleet
+from gatemesh_health_manager import store_fleet, store_verdicts
 from gatemesh_health_manager.facts import Failure, densest_window, prompt_key
 from gatemesh_health_manager.history import HistoryError
 from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.remembered import Failures
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_history import HistoryStore
+from gatemesh_health_manager.store_rows import verdict_values
 
 from .desk import NOW, Desk
 
@@ -145,7 +146,10 @@ async def counted_by_sql(desk: Desk, policy: Policy, fresh: list[Verdict]) -> An
     store = Store(engine, policy, desk.clock)
     async with store._deciding() as work:
         await work.load({"engine-0": None})
-        facts = await work.store_verdicts(fresh)
+        connection, fleet, now = work._connection, work.fleet, work.now
+        _, facts = await store_verdicts.look_back(connection, policy, fleet, fresh, now)
+        rows = [verdict_values(each, fleet.records["engine-0"], now) for each in fresh]
+        await store_verdicts.copy(connection, rows)
     await engine.dispose()
     return facts["engine-0"]
 

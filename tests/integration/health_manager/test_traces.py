@@ -73,7 +73,7 @@ async def manage(
     stack.push_async_callback(engine.dispose)
     relay = Relay(engine, publisher, "health_manager", utc_now)
     spans = recorder.spans("health_manager")
-    store = Store(engine, Policy(), utc_now, relay.wake, spans=spans)
+    store = Store(engine, Policy(), utc_now, relay.hand_over, spans=spans)
     await store.register_policy()
     relaying = asyncio.create_task(relay.run())
     stack.callback(relaying.cancel)

@@ -10,6 +10,7 @@ from gatemesh_common.database import (
     DataRefusedError,
     as_ours,
     fault_name,
+    first_fault,
     open_database,
     with_driver,
 )
@@ -75,3 +76,13 @@ def test_opening_connects_to_nothing() -> None:
     """A service starts before its database."""
     engine = open_database("postgresql://u:p@127.0.0.1:1/d", pool_size=2)
     assert engine.url.drivername == "postgresql+psycopg"
+
+
+def test_an_abort_hides_no_refusal() -> None:
+    """Else what the database refuses for good would be tried for ever."""
+    refusal, abort, last = errors.UniqueViolation(), *(errors.PipelineAborted() for _ in "12")
+    abort.__context__, last.__context__ = refusal, abort
+    assert first_fault(last) is refusal
+    assert first_fault(refusal) is refusal
+    alone = errors.PipelineAborted()
+    assert first_fault(alone) is alone

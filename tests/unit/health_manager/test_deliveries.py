@@ -11,7 +11,7 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from pamqp import commands
 from pamqp.header import ContentHeader
 
-from gatemesh_health_manager.deliveries import Deliveries
+from gatemesh_health_manager.deliveries import Deliveries, Delivery
 
 
 @dataclass
@@ -57,14 +57,25 @@ class Reading:
     """Deliveries over a channel that is fed by hand."""
 
     def __init__(self) -> None:
-        self.news = 0
+        self.ends = 0
+        self.taken: list[Delivery] = []
         self.channel = FakeChannel(asyncio.get_running_loop().create_future())
-        connection = cast(AbstractConnection, None)
-        self.source = Deliveries(connection, cast(AbstractChannel, self.channel), self.note)
+        connection, channel = cast(AbstractConnection, None), cast(AbstractChannel, self.channel)
+        self.source = Deliveries(connection, channel, self.taken.append, self.note)
 
     def note(self) -> None:
-        """Count news."""
-        self.news += 1
+        """Count ends."""
+        self.ends += 1
+
+    async def take(self, *tags: int) -> None:
+        """Have messages come."""
+        for tag in tags:
+            await self.channel.take(sent(tag, b""))
+
+    @property
+    def acknowledged(self) -> list[object]:
+        """Tags up to which all was acknowledged."""
+        return [told[1] for told in self.channel.told if told[0] == "ack"]
 
 
 @pytest.fixture
@@ -83,31 +94,50 @@ def sent(tag: int, body: bytes) -> DeliveredMessage:
     return DeliveredMessage(delivery=deliver, header=header, body=body, channel=cast(Any, None))
 
 
-async def test_messages_wait_in_their_order(reading: Reading) -> None:
-    """Each is told, and is more than its body for the dead letters."""
+async def test_messages_come_in_their_order(reading: Reading) -> None:
+    """Each is more than its body for the dead letters."""
     for tag, body in ((1, b"one"), (2, b""), (2**40, b"three")):
         await reading.channel.take(sent(tag, body))
-    found = [(message.tag, message.body) for message in reading.source.waiting]
+    found = [(message.tag, message.body) for message in reading.taken]
     assert found == [(1, b"one"), (2, b""), (2**40, b"three")]
-    assert reading.news == 3
-    whole = reading.source.waiting[0].unpacked()
+    whole = reading.taken[0].unpacked()
     assert (whole.body, whole.message_id, whole.routing_key) == (b"one", "m1", "k")
     assert whole.headers == {"cloudEvents:id": "x"}
     assert reading.channel.told == [("qos", 9), ("consume", "q")]
 
 
-async def test_many_are_acknowledged_at_once_and_one_is_rejected(reading: Reading) -> None:
-    """Rejected is not requeued."""
+async def test_nothing_is_acknowledged_before_what_came_earlier(reading: Reading) -> None:
+    """What is settled out of turn waits; then all goes at once."""
+    await reading.take(1, 2, 3, 4, 5)
+    await reading.source.settle([3, 4])
+    assert reading.acknowledged == []
+    await reading.source.settle([1])
+    assert reading.acknowledged == [1]
+    await reading.source.settle([2])
+    assert reading.channel.told[-1] == ("ack", 4, True)
+    await reading.source.settle([5])
+    assert reading.acknowledged == [1, 4, 5]
+
+
+async def test_what_is_rejected_is_never_acknowledged(reading: Reading) -> None:
+    """The broker closes the channel of whoever does; it is not requeued, and holds up nothing."""
+    await reading.take(1, 2, 3)
+    await reading.source.reject(2)
     await reading.source.reject(3)
-    await reading.source.acknowledge(7)
-    assert reading.channel.told[-2:] == [("reject", 3, False), ("ack", 7, True)]
+    assert reading.channel.told[-2:] == [("reject", 2, False), ("reject", 3, False)]
+    await reading.source.settle([2, 3])
+    assert reading.acknowledged == []
+    await reading.source.settle([1])
+    await reading.take(4)
+    await reading.source.settle([4])
+    assert reading.acknowledged == [1, 4]
 
 
 async def test_a_deleted_queue_is_told(reading: Reading) -> None:
     """The channel stays."""
     [hear] = reading.channel.on_consumer_cancel_callbacks
     hear(commands.Basic.Cancel("tag-1"))
-    assert (reading.source.is_cancelled, reading.source.is_lost, reading.news) == (True, False, 1)
+    assert (reading.source.is_cancelled, reading.source.is_lost, reading.ends) == (True, False, 1)
 
 
 async def test_whoever_cancels_gets_nothing_more(reading: Reading) -> None:
@@ -124,4 +154,4 @@ async def test_an_end_is_told(reading: Reading, fault: Exception | None) -> None
     end.set_exception(fault) if fault else end.set_result(None)
     await asyncio.sleep(0)
     assert reading.source.is_lost
-    assert reading.news == 1
+    assert reading.ends == 1

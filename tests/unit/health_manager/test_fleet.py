@@ -150,3 +150,15 @@ def test_what_gets_no_traffic_is_not_in_rotation() -> None:
     held = pool.records["b"].incident
     assert held is not None
     assert held.status == "held"
+
+
+def test_pools_are_taken_over_as_they_are_elsewhere() -> None:
+    """With what is counted of them; others stay."""
+    mine, other = fleet("a", "b"), fleet("a", "b")
+    mine.put(record(instance_id="c", pool="second"))
+    assert mine.facts_of("default").serving == 2
+    other.apply("a", hard(instance_id="a"), NOW)
+    mine.take_over(other)
+    assert mine.facts_of("default").serving == 1
+    assert mine.versions["default"] == 5
+    assert set(mine.records) == {"a", "b", "c"}

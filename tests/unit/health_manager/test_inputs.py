@@ -2,8 +2,12 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
-from gatemesh_common.messages import Action, ProbeTicket
+import pytest
+
+from gatemesh_common.messages import Action, InstanceState, ProbeTicket
+from gatemesh_health_manager import inputs
 from gatemesh_health_manager.case import Case
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.inputs import (
@@ -11,6 +15,7 @@ from gatemesh_health_manager.inputs import (
     InputKind,
     fleet_body,
     is_decided,
+    is_due,
     is_weighty,
     message_body,
     read_fleet,
@@ -21,6 +26,7 @@ from gatemesh_health_manager.inputs import (
 )
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import PoolFacts
+from gatemesh_health_manager.states import IllegalTransitionError, Trigger
 from gatemesh_health_manager.streaks import Streak, Streaks
 
 from .samples import NOW, POLICY, asked, at, incident, record, report, seen
@@ -93,3 +99,28 @@ def test_ticks_have_the_same_id_again() -> None:
     first, second = (tick_one(pool, "engine-0", 0, at(1)) for pool in pools)
     assert first == second
     assert first.commands
+
+
+def test_a_pool_in_which_nothing_is_due_is_told() -> None:
+    """A deadline, a probe that is due, or a fault in the rules has it ticked in earnest."""
+
+    def due(**about: Any) -> bool:
+        known = record(pool="a", **{"observed_at": NOW, "probed_at": NOW, **about})
+        others = record(instance_id="engine-1", pool="b", due_at=at(-9))
+        pool = Fleet(Policy(), [PoolRecord("a"), PoolRecord("b")], [known, others])
+        return is_due(pool, "a", {}, at(1))
+
+    assert not due()
+    assert due(due_at=NOW)
+    assert due(probed_at=at(-999))
+
+
+def test_a_fault_in_the_rules_is_for_the_tick_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells of it; a look must not hide it."""
+
+    def fail(*_: object) -> None:
+        raise IllegalTransitionError(InstanceState.HEALTHY, Trigger.STARTED)
+
+    monkeypatch.setattr(inputs, "tick_one", fail)
+    pool = Fleet(Policy(), [PoolRecord("default")], [record()])
+    assert is_due(pool, "default", {}, NOW)

@@ -6,7 +6,7 @@ import pytest
 
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.settings import ServiceSettings, load_settings
-from gatemesh_health_manager.intake import LARGEST_BATCH
+from gatemesh_health_manager.lanes import LARGEST_BATCH
 from gatemesh_health_manager.settings import HealthManagerSettings
 
 

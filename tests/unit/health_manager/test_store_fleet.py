@@ -7,15 +7,16 @@ from gatemesh_common.messages import InstanceState
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import InstanceRecord
-from gatemesh_health_manager.store_fleet import locking, may_count
+from gatemesh_health_manager.store_fleet import LOCK_POOLS, locking, may_count
 
 from .samples import NOW, at, record, ticket
 
 
 def test_pools_are_locked_in_one_order() -> None:
     """Two transactions never wait in a circle."""
-    words = str(locking(["b", "a"]).compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
-    assert "ORDER BY pools.pool FOR UPDATE" in words
+    for query in (LOCK_POOLS, locking()):
+        words = str(query.compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
+        assert "ORDER BY pools.pool FOR UPDATE" in words
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from sqlalchemy import RowMapping
 
 from gatemesh_common.messages import (
     Action,
@@ -65,35 +64,30 @@ FULL = record(
 )
 
 
-def as_row(values: dict[str, Any]) -> RowMapping:
-    """Take a dictionary for a row of the database."""
-    return cast(RowMapping, values)
-
-
 @pytest.mark.parametrize("about", [FULL, record(), record(S.STARTING, base_url=None)])
 def test_an_instance_is_read_as_it_was_written(about: InstanceRecord) -> None:
     """Every field comes back."""
-    assert read_instance(as_row(instance_row(about)), about.incident) == about
+    assert read_instance(instance_row(about), about.incident) == about
 
 
 def test_a_row_of_an_earlier_release_has_no_streaks() -> None:
     """The column's default is an empty object."""
     row = instance_row(record()) | {"streaks": {}}
-    assert read_instance(as_row(row), None).streaks == NO_STREAKS
+    assert read_instance(row, None).streaks == NO_STREAKS
 
 
 def test_every_field_of_an_instance_is_stored() -> None:
     """A new field cannot be forgotten: this record has no default left."""
     bare = replace(FULL, incident=None)
-    assert read_instance(as_row(instance_row(bare)), None) == bare
+    assert read_instance(instance_row(bare), None) == bare
 
 
 def test_an_incident_is_read_as_it_was_written() -> None:
     """Every field comes back."""
     row = incident_row(incident(), record(), "p1")
-    assert read_incident(as_row(row)) == incident()
+    assert read_incident(row) == incident()
     told = incident(status="held", would="drain, restart")
-    assert read_incident(as_row(incident_row(told, record(), "p1"))) == told
+    assert read_incident(incident_row(told, record(), "p1")) == told
     assert (row["instance_id"], row["policy_version"]) == ("engine-0", "p1")
 
 

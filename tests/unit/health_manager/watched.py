@@ -4,9 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
-
-from sqlalchemy import RowMapping
+from typing import Any
 
 from gatemesh_common.messages import Action, CommandReport, InstanceObserved
 from gatemesh_health_manager.facts import Facts
@@ -121,10 +119,5 @@ def stored(record: InstanceRecord) -> InstanceRecord:
     """Return a record as it comes back from the database."""
     incident = record.incident
     if incident is not None:
-        incident = read_incident(as_row(incident_row(incident, record, "p1")))
-    return read_instance(as_row(instance_row(replace(record, incident=None))), incident)
-
-
-def as_row(row: dict[str, Any]) -> RowMapping:
-    """Return what is written as what is read."""
-    return cast("RowMapping", row)
+        incident = read_incident(incident_row(incident, record, "p1"))
+    return read_instance(instance_row(replace(record, incident=None)), incident)

@@ -1,0 +1,42 @@
+"""Where instances are is asked once."""
+
+from collections.abc import Collection
+from typing import cast
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gatemesh_health_manager import store_homes
+from gatemesh_health_manager.store_homes import Homes
+
+NO_CONNECTION = cast(AsyncConnection, None)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Have a database that knows two instances; give what it is asked."""
+    found: list[list[str]] = []
+
+    async def pools_of(_connection: object, names: Collection[str]) -> dict[str, str]:
+        found.append(sorted(names))
+        return {name: "p" for name in names if name in {"a", "b"}}
+
+    monkeypatch.setattr(store_homes, "pools_of", pools_of)
+    return found
+
+
+async def test_what_is_known_is_not_asked_again(asked: list[list[str]]) -> None:
+    """What nobody knows is asked every time: it may be registered meanwhile."""
+    homes = Homes()
+    assert await homes.of(NO_CONNECTION, ["a", "x"]) == {"a": "p"}
+    assert await homes.of(NO_CONNECTION, ["a", "b", "x"]) == {"a": "p", "b": "p"}
+    assert asked == [["a", "x"], ["b", "x"]]
+
+
+async def test_what_proved_wrong_is_asked_again(asked: list[list[str]]) -> None:
+    """An instance may move to another pool."""
+    homes = Homes()
+    await homes.of(NO_CONNECTION, ["a", "b"])
+    homes.forget(["a", "never known"])
+    await homes.of(NO_CONNECTION, ["a", "b"])
+    assert asked == [["a", "b"], ["a"]]
