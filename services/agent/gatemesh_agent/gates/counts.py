@@ -9,29 +9,37 @@ NUMBER = regex.compile(r"(?<![\d.,])\d{1,5}(?!\d|[.,]\d)")
 PRODUCT = regex.compile(
     r"(\d{1,3})\s*(?:x|×|\*|by|mal|fois|por|на|乘)\s*(\d{1,3})", regex.IGNORECASE
 )
-WORD = regex.compile(r"\p{L}+")
+WORD = regex.compile(r"[\p{L}\p{M}]+")
 HAN_NUMBER = regex.compile("[一二三四五六七八九十百两]{1,5}")
 
 NUMBER_WORDS = {
-    12: "twelve dozen zwölf douze doce doze dodici двенадцать dutzend douzaine docena",
+    12: "twelve dozen zwölf douze doce doze dodici двенадцать dutzend douzaine docena"
+    " dwanaście дванадцять",
     13: "thirteen dreizehn treize trece treze tredici тринадцать",
     14: "fourteen vierzehn quatorze catorce quattordici четырнадцать",
-    15: "fifteen fünfzehn quinze quince quindici пятнадцать",
+    15: "fifteen fünfzehn quinze quince quindici пятнадцать piętnaście onbeş",
     16: "sixteen sechzehn seize dieciséis dezesseis sedici шестнадцать",
     17: "seventeen siebzehn diecisiete dezessete diciassette семнадцать",
     18: "eighteen achtzehn dieciocho dezoito diciotto восемнадцать",
     19: "nineteen neunzehn diecinueve dezenove diciannove девятнадцать",
-    20: "twenty zwanzig vingt veinte vinte venti двадцать 스물",
+    20: "twenty zwanzig vingt veinte vinte venti двадцать 스물"
+    " dwadzieścia yirmi двадцять tjugo twintig बीस עשרים عشرين عشرون",
     24: "vierundzwanzig veinticuatro",
-    25: "fünfundzwanzig veinticinco",
-    30: "thirty dreißig trente treinta trinta trenta тридцать 서른",
-    40: "forty vierzig quarante cuarenta quarenta quaranta сорок",
-    50: "fifty fünfzig cinquante cincuenta cinquenta cinquanta пятьдесят",
-    60: "sixty sechzig soixante sesenta sessenta sessanta шестьдесят",
-    70: "seventy siebzig septante setenta settanta семьдесят",
-    80: "eighty achtzig huitante ochenta oitenta ottanta восемьдесят",
-    90: "ninety neunzig nonante noventa novanta девяносто",
-    100: "hundred hundert cent cien cem cento сто",
+    25: "fünfundzwanzig veinticinco yirmibeş पच्चीस",
+    30: "thirty dreißig trente treinta trinta trenta тридцать 서른"
+    " trzydzieści otuz trettio dertig तीस שלושים ثلاثين ثلاثون",
+    40: "forty vierzig quarante cuarenta quarenta quaranta сорок"
+    " czterdzieści kırk fyrtio veertig चालीस ארבעים أربعين أربعون 마흔",
+    50: "fifty fünfzig cinquante cincuenta cinquenta cinquanta пятьдесят"
+    " pięćdziesiąt elli femtio vijftig पचास חמישים خمسين خمسون 쉰",
+    60: "sixty sechzig soixante sesenta sessenta sessanta шестьдесят"
+    " sześćdziesiąt altmış साठ שישים ستين ستون",
+    70: "seventy siebzig septante setenta settanta семьдесят"
+    " siedemdziesiąt yetmiş सत्तर שבעים سبعين",
+    80: "eighty achtzig huitante ochenta oitenta ottanta восемьдесят"
+    " osiemdziesiąt seksen अस्सी שמונים ثمانين",
+    90: "ninety neunzig nonante noventa novanta девяносто dziewięćdziesiąt doksan नब्बे תשעים تسعين",
+    100: "hundred hundert cent cien cem cento сто yüz सौ מאה مئة مائة",
     3: "three drei trois tres três tre три",
     4: "four vier quatre cuatro quatro quattro четыре",
     5: "five fünf cinq cinco cinque пять",
@@ -39,7 +47,7 @@ NUMBER_WORDS = {
     7: "seven sieben sept siete sete sette семь",
     8: "eight acht huit ocho oito otto восемь",
     9: "nine neun neuf nueve nove девять",
-    10: "ten zehn dix diez dez dieci десять",
+    10: "ten zehn dix diez dez dieci десять dziesięć दस עשר عشر عشرة 열",
     11: "eleven elf onze once undici одиннадцать",
 }
 """Number words of the languages that have no digits in common use for small counts."""

@@ -32,6 +32,10 @@ TELLER = regex.compile(
 )
 
 
+BARE_ASKERS = frozenset({"user", "human"})
+BARE_TELLERS = frozenset({"assistant", "model", "ai"})
+"""Roles alone on a line, as templates write them when their marks are lost."""
+TURN_SIGNS = frozenset(":：\n")
 FIELD = regex.compile(r"[,;{(\[]\s*$")
 """How a line of a program or of data ends, and no turn does."""
 
@@ -52,7 +56,7 @@ class Dialogue:
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
         """Look at the lines that ended since the last time."""
         text = window.since(self._since)
-        if last and self._turns <= TURNS_LIMIT and ":" not in text and "：" not in text:
+        if last and self._turns <= TURNS_LIMIT and not TURN_SIGNS.intersection(text):
             return None
         start = window.end - len(text)
         *lines, open_line = text.split("\n")
@@ -75,13 +79,18 @@ class Dialogue:
 
     def _line(self, line: str, start: int) -> None:
         if ":" not in line and "：" not in line:
+            if self._answered and line in (BARE_ASKERS if self._expects_asker else BARE_TELLERS):
+                self._turn(start)
             self._answered = self._answered or bool(line.strip())
             return
         pattern = ASKER if self._expects_asker else TELLER
         if self._answered and pattern.match(line) is not None and FIELD.search(line) is None:
-            self._start = self._start or start
-            self._turns += 1
-            self._expects_asker = not self._expects_asker
+            self._turn(start)
         elif line.strip():
             labelled = ASKER.match(line) is not None or TELLER.match(line) is not None
             self._answered = self._answered or not labelled
+
+    def _turn(self, start: int) -> None:
+        self._start = self._start or start
+        self._turns += 1
+        self._expects_asker = not self._expects_asker

@@ -11,6 +11,10 @@ from gatemesh_common.messages import Reason
 
 PASSAGE = 2048
 UNFINISHED_WORDS = 5
+STRICT_WORDS = 3
+PARAGRAPH_WORDS = 8
+STRICT_CHARS = 240
+STRICT_STOPS = 3
 UNFINISHED_DENSE = 12
 SENTENCES_BEFORE = 2
 CLOSED_SHARE = 0.75
@@ -20,7 +24,10 @@ FRAGMENT_CHARS = 24
 CLOSING_LINE_WORDS = 4
 
 VISIBLE = regex.compile(r"[^\s\p{Cf}\p{Zs}\u2800\u3164\uffa0]")
-THOUGHT = regex.compile(r"<think>.*?</think>", regex.DOTALL)
+OPEN_THINKING, CLOSE_THOUGHT = "<think>", "</think>"
+TAGS = "think|thinking|thought|reasoning|reflection|scratchpad|analysis"
+THOUGHT = regex.compile(rf"<({TAGS})>.*?</\1>", regex.DOTALL)
+OPEN_THOUGHT = regex.compile(rf"(?:^|\n)\s*<({TAGS})>(?!.*</\1>)", regex.DOTALL)
 STOP = regex.compile(
     r"(?<=\w{2}|[)\]\"”’»*_`\d])[.!?…](?=[\s\"”’»)*]|$)|[。！？।۔؟]|(?<=\p{L}{2})[:：](?=\n)"
 )
@@ -54,7 +61,12 @@ OPEN_PAIR = regex.compile(
 )
 OPEN_PAIR_WORDS = 4
 TABLE_RULE = regex.compile(r"^\|(?:\s*:?-+:?\s*\|)+\s*$", regex.MULTILINE)
+ITEM_STOP = regex.compile(r"\w[.!?。！？।]$")
+CLOSED_ITEMS = 2
+ITEM_WORDS = 6
+BOLD = "**"
 FORMULA = "$$"
+BARE_HEADING = regex.compile(r"#{1,6} [^\n]{1,80}")
 COMMENT = regex.compile(r"(?:^|\n)[ \t]*(?:\*|//[/!]?|#)[ \t]?$")
 """What stands before a fence inside a comment."""
 
@@ -67,6 +79,8 @@ def lacks_its_end(text: str) -> bool:
         or (EMPTY_ITEM.search(text) is not None and ITEM.search(text) is not None)
         or (OPEN_PAIR.search(line) is not None and len(WORD.findall(line)) > OPEN_PAIR_WORDS)
         or has_open_formula(text)
+        or has_open_emphasis(line)
+        or is_open_item(text, line)
         or is_short_row(text, line)
     )
 
@@ -77,6 +91,20 @@ def has_open_formula(text: str) -> bool:
     rest = text[at + len(FORMULA) :]
     # No formula holds an empty line; `$$` is also a variable of shells.
     return at >= 0 and FORMULA not in rest and "\n\n" not in rest
+
+
+def has_open_emphasis(line: str) -> bool:
+    """Return True for a last line in which bold text begins and does not end."""
+    return line.count(BOLD) % 2 == 1 and OPEN_END.search(line) is not None
+
+
+def is_open_item(text: str, line: str) -> bool:
+    """Return True for a last item without a stop where all before it are sentences."""
+    if ITEM.match(line) is None or OPEN_END.search(line) is None:
+        return False
+    *earlier, last = [each for each in text.split("\n") if ITEM.match(each)]
+    closed = all(ITEM_STOP.search(each.rstrip()) for each in earlier)
+    return len(earlier) >= CLOSED_ITEMS and closed and len(WORD.findall(last)) > ITEM_WORDS
 
 
 def ends_on_leading_word(line: str) -> bool:
@@ -92,7 +120,11 @@ def ends_on_leading_word(line: str) -> bool:
 def is_short_row(text: str, line: str) -> bool:
     """Return True for a last table row that has fewer cells than the table's head."""
     rules = TABLE_RULE.findall(text)
-    return bool(rules) and line.startswith("|") and line.count("|") < rules[-1].count("|")
+    if not rules or not line.startswith("|"):
+        return False
+    before = text[: -len(line) - 1].rpartition("\n")[2]
+    # Tables may leave out the last bar, in every row.
+    return bool(line.count("|") < min(rules[-1].count("|"), before.count("|")))
 
 
 def only_one_sign(text: str) -> bool:
@@ -108,13 +140,13 @@ def is_bare_label(text: str) -> bool:
 
 ONE_SIGN = 10
 FLOOD_SIGNS = frozenset("!?@#$%&^,;:\"'`(){}[]")
-LABEL_ONLY = regex.compile(r"(?:assistant|user|system|model)\s*:?|[*_#`~]{2,6}")
+LABEL_ONLY = regex.compile(r"(?:assistant|user|system|model)\s*:?|[*_#`~]{2,6}|[.,;:«“„「『(\[{]")
 
 
 def is_empty(text: str) -> bool:
     """Return True when a reader sees nothing but thoughts."""
     # Most texts hold no thought, and looking for one takes longer than all the rest.
-    return VISIBLE.search(THOUGHT.sub("", text) if "<think>" in text else text) is None
+    return VISIBLE.search(THOUGHT.sub("", text) if "</" in text else text) is None
 
 
 def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
@@ -125,6 +157,7 @@ def truncated(window: TextWindow, context: RequestContext) -> Finding | None:
     broken = (
         has_open_fence(window)
         or has_open_thought(text)
+        or text.count(CLOSE_THOUGHT) > text.count(OPEN_THINKING) + 1
         or is_fragment(text, context)
         or (not window.in_fence and (dangles(text) or breaks_off(text)))
         or (not is_source(text) and lacks_its_end(text))
@@ -144,11 +177,17 @@ def has_open_fence(window: TextWindow) -> bool:
 
 def has_open_thought(text: str) -> bool:
     """Return True for a thinking block without end and without answer."""
-    return text.rfind("<think>") > text.rfind("</think>")
+    if text.rfind(OPEN_THINKING) > text.rfind(CLOSE_THOUGHT):
+        return True
+    return "<" in text and OPEN_THOUGHT.search(text) is not None
 
 
 def is_fragment(text: str, context: RequestContext) -> bool:
     """Return True for a word or two where the prompt asked for a whole piece of writing."""
+    if text == "-":
+        return context.asks(Topic.COMPOSING)
+    if BARE_HEADING.fullmatch(text) is not None:
+        return context.asks(Topic.COMPOSING) and not context.asks(Topic.SHORT)
     short = len(text) <= FRAGMENT_CHARS and len(WORD.findall(text)) <= FRAGMENT_WORDS
     if not short or OPEN_END.search(text) is None:
         return False
@@ -173,14 +212,27 @@ def breaks_off(text: str) -> bool:
         return False
     if LINK_END.search(paragraph) is not None or not is_punctuated(text):
         return False
-    stops = list(STOP.finditer(paragraph))
     shortest = SHORTEST_PASSAGE // 2 if DENSE_END.search(paragraph) else SHORTEST_PASSAGE
-    if not stops or len(text) < shortest:
-        return False
+    return len(text) >= shortest and is_long_rest(text, paragraph)
+
+
+def is_long_rest(text: str, paragraph: str) -> bool:
+    """Return True where more than a greeting or a remark stands behind the last full stop."""
+    strict = is_strict(text)
+    stops = list(STOP.finditer(paragraph))
+    if not stops:
+        return strict and len(WORD.findall(paragraph)) >= PARAGRAPH_WORDS
     rest = paragraph[stops[-1].end() :]
     if DENSE_END.search(rest) is not None:
         return len(rest) >= UNFINISHED_DENSE
-    return len(WORD.findall(rest)) >= UNFINISHED_WORDS
+    # Who goes on in small letters behind a stop chats.
+    needed = STRICT_WORDS if strict else UNFINISHED_WORDS
+    return len(WORD.findall(rest)) >= needed and not rest.lstrip()[:1].islower()
+
+
+def is_strict(text: str) -> bool:
+    """Return True for a longer text in sentences, as no one writes who chats."""
+    return len(text) >= STRICT_CHARS and len(STOP.findall(text)) >= STRICT_STOPS
 
 
 def is_punctuated(text: str) -> bool:

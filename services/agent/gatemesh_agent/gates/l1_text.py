@@ -6,12 +6,23 @@ from typing import Any
 from gatemesh_agent.gates.characters import Characters
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.dialogue import Dialogue
-from gatemesh_agent.gates.doubles import doubled_pieces, doubled_words
+from gatemesh_agent.gates.doubles import (
+    doubled_chunks,
+    doubled_paragraphs,
+    doubled_pieces,
+    doubled_sentences,
+    doubled_words,
+    grown_text,
+    tripled_words,
+)
 from gatemesh_agent.gates.endings import is_bare_label, is_empty, only_one_sign, truncated
 from gatemesh_agent.gates.judgement import Finding, Judgement, passed, skipped, text_failure
 from gatemesh_agent.gates.languages import Languages
+from gatemesh_agent.gates.leftovers import only_leftovers, traces
+from gatemesh_agent.gates.letters import damaged_words
 from gatemesh_agent.gates.markers import Markers
 from gatemesh_agent.gates.mojibake import Mojibake
+from gatemesh_agent.gates.noise import endless_digits, noisy
 from gatemesh_agent.gates.prose import Staleness
 from gatemesh_agent.gates.repetition import Repetition
 from gatemesh_agent.gates.scripts import Scripts
@@ -43,7 +54,9 @@ ONSET_REACH = 192
 """Behind so much text in ASCII alone, other letters are looked at as they come."""
 NEW_LINE = "\\n"
 """A line break written out, which may be one of a text that was escaped twice."""
-FAULTS_IN_CODE = frozenset({Reason.MOJIBAKE, Reason.SELF_DIALOGUE, Reason.ENCODED_BLOB})
+FAULTS_IN_CODE = frozenset(
+    {Reason.MOJIBAKE, Reason.SELF_DIALOGUE, Reason.ENCODED_BLOB, Reason.SPECIAL_TOKENS}
+)
 """What is a fault in a program too, or was judged with programs in mind."""
 
 
@@ -163,12 +176,29 @@ class TextGate:
                 or self._scripts.scan(window, last=last)
                 or self._languages.scan(window)
                 or doubled_pieces(window, context, words)
+                or self._repeated_pieces(words)
+                or traces(window, context)
                 or (glued_words(window, context) if may_be_glued(sizes) else None)
                 or (encoded_blob(window, context, last=last) if self._may_hold_blob else None)
             )
             if finding is None:
-                return wordless(window, context, words)
+                finding = (
+                    endless_digits(window, context)
+                    or noisy(window, context)
+                    or damaged_words(window, context, last=last)
+                )
+                return finding or wordless(window, context, words)
         return None if finding is None or self._is_sound(finding) else finding
+
+    def _repeated_pieces(self, words: list[str]) -> Finding | None:
+        window, context = self._window, self._context
+        return (
+            doubled_chunks(window, context)
+            or doubled_paragraphs(window, context)
+            or doubled_sentences(window, context)
+            or tripled_words(window, context, words)
+            or grown_text(window, context)
+        )
 
     @property
     def _may_hold_blob(self) -> bool:
@@ -194,6 +224,7 @@ class TextGate:
         if not context.hot:
             excused = finish_reason == CUT_BY_LIMIT
             finding = self._characters.finish(window, excused_end=excused)
+            finding = finding or (None if window.base else only_leftovers(window.tail, context))
             if finding is not None:
                 return finding
         return self._stopped() if finish_reason == STOPPED and not context.stops else None

@@ -19,6 +19,7 @@ OPEN_LIMIT = 2
 SPECIAL = regex.compile(
     r"""<\|[\w./:\ -]{1,48}\|> | <\uff5c[^\uff5c<>\n]{1,48}\uff5c>
     | (?<!\?P|\\g)<(?:pad | unk | bos | eos | PAD | UNK | BOS | EOS)>
+    | <(?:eod | eot | eom)> | </(?:assistant | im_end | eos)>\s*$
     | <(?:start | end)_of_(?:turn | image | text | audio)>
     | <(?:extra_id_ | unused | reserved_)\d{1,4}>
     | (?<=[^\s`])assistant(?:final|analysis|commentary)(?=[^\s`])

@@ -44,6 +44,8 @@ SEQUENCES = (
 )
 """Short sequences that are tried; in old systems they show as frames and signs."""
 CONTROL = regex.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+INVERTED = regex.compile(r"(?<!\p{L})[а-яё][А-ЯЁ]{3,}(?!\p{L})")
+"""Cyrillic letters of KOI8 read as Windows-1251: small and capital letters change places."""
 KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
 ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d*#-]|[ ]{2}|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"
@@ -52,8 +54,15 @@ BETWEEN = regex.compile(r"[.!?:]\\n")
 CODE = regex.compile(r"\": \"|^\s*[{\[]|`[^`\n]{1,200}`|\$[^$\n]{1,200}\$|\\\[|\\\(|[A-Za-z]:\\")
 ENTITY = regex.compile(
     r"(?<=\w)&#(?:\d{2,4}|x[0-9a-f]{2,4});(?=\w)|&(?:amp;|quot;|nbsp;|#34;)|&(?:m|n)dash;"
+    r"|(?<=\p{L})&(?:[a-zA-Z](?:acute|grave|circ|uml|cedil|tilde|ring)|szlig|[lr]squo);"
+    r"|(?<=\s)&[aeiouAEIOU](?:acute|grave|circ|uml);"
 )
 PERCENT_BLANK = regex.compile(r"(?<![/?=&#]\S{0,80})(?<=[\p{L}.,;])%(?:20|2C)(?=[\p{L}%])")
+MAIL_BYTES = regex.compile(
+    r"(?<=[\p{L}\s])=[C-F][0-9A-F]=[0-9A-F]{2}|(?<=\p{L})\+A[A-Z][A-Za-z0-9]-(?=\p{L})"
+)
+"""Letters as mail programs write them: quoted-printable and UTF-7."""
+ENCODED_LEADS = ("&", "%", "=C3=", "=D0=", "=E2=", "+A")
 ENCODED_LIMIT = 3
 MARKUP = regex.compile(r"</?[a-zA-Z][^<>\n]*>|://")
 BYTES = regex.compile(r"\\x[0-9a-f]{2}.{0,8}$|\\[abcefrtv]$")
@@ -148,7 +157,7 @@ class Mojibake:
         return self._between > BETWEEN_LIMIT and not self._context.asks(Topic.LINE_BREAKS)
 
     def _encoded(self, text: str, start: int, window: TextWindow) -> Finding | None:
-        if ("&" not in text and "%" not in text) or window.in_fence or MARKUP.search(text):
+        if not may_hold_encoded(text) or window.in_fence or MARKUP.search(text):
             return None
         hits = encoded_signs(text)
         self._encodings += len(hits)
@@ -157,7 +166,9 @@ class Mojibake:
         if self._context.asks(Topic.ESCAPES, Topic.ENCODED, Topic.ENCODING, Topic.MARKUP):
             return None
         span = (start + min(hits), start + len(text))
-        return Finding(Reason.ESCAPED_TEXT, float(self._encodings), float(ENCODED_LIMIT), *span)
+        mailed = MAIL_BYTES.search(text) is not None
+        reason = Reason.MOJIBAKE if mailed else Reason.ESCAPED_TEXT
+        return Finding(reason, float(self._encodings), float(ENCODED_LIMIT), *span)
 
 
 def escapes(text: str) -> list[int]:
@@ -178,9 +189,15 @@ def word_at(text: str, at: int) -> str:
     return WORD_EDGE.split(text[:at])[-1] + WORD_EDGE.split(text[at:])[0]
 
 
+def may_hold_encoded(text: str) -> bool:
+    """Return True where a character may stand as web pages or mail programs write it."""
+    return any(lead in text for lead in ENCODED_LEADS)
+
+
 def encoded_signs(text: str) -> list[int]:
     """Return where characters stand as web pages and addresses write them."""
     hits = [hit.start() for hit in ENTITY.finditer(text)]
+    hits += [hit.start() for hit in MAIL_BYTES.finditer(text)]
     return hits + [hit.start() for hit in PERCENT_BLANK.finditer(text)]
 
 
@@ -213,8 +230,8 @@ def misread(text: str) -> Iterator[int]:
         for hit in runs.finditer(text):
             if any(decodes(hit.group(), codec) for codec in codecs):
                 yield hit.start()
-    for hit in KNOWN.finditer(text):
-        yield hit.start()
+    for pattern in (INVERTED, KNOWN):
+        yield from (hit.start() for hit in pattern.finditer(text))
     for runs, codecs in LEGACY:
         for hit in runs.finditer(text):
             if any(nearly_decodes(hit.group(), codec) for codec in codecs):

@@ -26,6 +26,8 @@ SWITCH_WORDS = 2
 SWITCH_WORD_LETTERS = 32
 """A single foreign word of this length is a passage in a script without blanks."""
 PLAIN_WORDS = 2
+PLAIN_LETTERS = 12
+PLAIN_SHARE = 0.7
 RUN_GAP = 12
 """Characters between two words of one foreign passage."""
 MIXED_LIMIT = 3
@@ -209,10 +211,20 @@ class Scripts:
             self._asked = {name for name, n in counts.items() if n >= PROMPT_LETTERS}
         total = sum(self._letters.values())
         own = {name for name, n in self._letters.items() if n * 4 >= total}
-        if not self._asked and not self._lenient and is_plain(self._context.prompt):
+        if not self._lenient and self._is_foreign(own):
             own = set()
         home = self._asked | own | ALWAYS
         return home | {relative for name in home for relative in RELATIVES.get(name, ())}
+
+    def _is_foreign(self, own: set[str]) -> bool:
+        """Return True for an answer that begins in a script which its prompt plainly rules out."""
+        prompt = self._context.prompt
+        if not self._asked:
+            return is_plain(prompt)
+        letters = scripts_in(prompt).total()
+        plain = letters >= PLAIN_LETTERS and letters >= PLAIN_SHARE * sum(map(str.isalpha, prompt))
+        # Japanese may be asked for in Chinese characters alone.
+        return plain and not own & (self._asked | ALWAYS) and "han" not in self._asked
 
     def _word(self, word: "regex.Match[str]", text: str, start: int) -> Finding | None:
         home = self._home if self._home is not None else self._expected()

@@ -60,7 +60,12 @@ FIRST_WORDS = 20
 """Words that are looked at first; they hold enough long ones in nearly every text."""
 SMALL_NUMBER = regex.compile(r"(?<!\d)\d{1,6}(?!\d)")
 STRUCTURE = re.compile(r"[\\&|{}=<>`]|://")
-GLUED = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()]" f"{{{GLUED_LIMIT},}}")
+GLUED = regex.compile(
+    r"(?:[\p{Latin}\p{Cyrillic}\p{Greek},.;:!?'’()]|[\p{Arabic}\p{Hebrew}\p{Devanagari}،؛؟.])"
+    f"{{{GLUED_LIMIT},}}"
+)
+WITHOUT_CASE = regex.compile(r"[\p{Arabic}\p{Hebrew}\p{Devanagari}]")
+"""Scripts with blanks between words and neither case nor, mostly, letters for vowels."""
 VOWELS = regex.compile("[aeiouyàáâäãåèéêëìíîïòóôöõùúûüýаеёиоуыэюяіїєαεηιουωάέήίόύώ]")
 VOWEL_SHARES = (0.25, 0.6)
 SHORTEST_SOUP = 64
@@ -70,15 +75,20 @@ PUNCTUATION_SHARE = 0.85
 NUMBERS_LIMIT = 18
 NUMBER_LENGTHS = 3
 NUMBERS = regex.compile(r"(?<![\d\n])\d{1,9}(?: \d{1,9}){17,}")
-SYMBOL = regex.compile(r"[^\P{So}\u2500-\u25ff\U0001f1e6-\U0001f1ff]")
-SYMBOL_KINDS = 24
-LETTERS_APART = regex.compile(r"(?<!\S)\p{L}(?: \p{L}){23,}(?!\S)")
+SYMBOL = regex.compile(
+    r"[^\P{So}\u2500-\u25ff\U0001f1e6-\U0001f1ff]|[\u2200-\u22ff\u2a00-\u2aff]"
+    r"|[\u3400-\u4dbf\U00020000-\U0003ffff]|[\u3131-\u318e]"
+)
+"""Pictures, mathematical signs, characters that few readers know, and letters of no syllable."""
+SYMBOL_KINDS = ((SHORTEST_SOUP, 24), (112, 8))
+"""Characters, more than half of them pictures, and how many different ones are too many."""
+LETTERS_APART = regex.compile(r"(?<!\S)\p{L}(?: {1,3}[\p{L}.,;:'’!?\d-]){23,}(?!\S)")
 LETTERS_APART_KINDS = 9
 APART_BETWEEN = 22
 """Of 24 letters in a row so many have a blank on either side."""
 HEX_LIMIT = 72
 HEX_KINDS = 10
-HEX_BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])(?:[0-9a-f]{73,}|[0-9A-F]{73,})(?![\w=])")
+HEX_BLOB = regex.compile(r"(?<![\w:/.%=&?#+-])(?:0x)?(?:[0-9a-f]{73,}|[0-9A-F]{73,})(?![\w=])")
 QUOTING = frozenset("\"'=(,")
 """Signs before a blob, without a blank, that make it a value or part of a link."""
 DIGEST_CHARS = frozenset({96, 128})
@@ -178,9 +188,11 @@ def symbol_flood(text: str) -> float:
     """Return how many different pictures or signs stand close together, as a share of the limit."""
     if text.isascii():
         return 0.0
-    signs = SYMBOL.findall(text[-SHORTEST_SOUP:])
-    dense = len(signs) * 2 > len(text[-SHORTEST_SOUP:])
-    return len(set(signs)) / SYMBOL_KINDS if dense and len(set(signs)) > SYMBOL_KINDS else 0.0
+    for reach, kinds in SYMBOL_KINDS:
+        signs = SYMBOL.findall(text[-reach:])
+        if len(signs) * 2 > reach and len(set(signs)) > kinds:
+            return len(set(signs)) / kinds
+    return 0.0
 
 
 def digit_soup(text: str) -> float:
@@ -255,7 +267,7 @@ def is_unbroken_data(window: TextWindow) -> bool:
 
 def is_text_apart(run: str) -> bool:
     """Return True for letters with blanks between them that would make words without."""
-    letters = [sign for sign in run.lower() if sign != " "]
+    letters = [sign for sign in run.lower() if sign.isalpha()]
     vowels = len(VOWELS.findall("".join(letters))) / len(letters)
     in_order = sum(map(lt, letters, letters[1:])) > 0.8 * len(letters)
     mixed = len(set(letters)) >= LETTERS_APART_KINDS
@@ -264,6 +276,8 @@ def is_text_apart(run: str) -> bool:
 
 def is_glued_prose(run: str) -> bool:
     """Return True for a run of letters that has the mix of running words."""
+    if len(WITHOUT_CASE.findall(run)) >= GLUED_LETTER_SHARE * len(run):
+        return len(set(run)) > GLUED_LETTERS
     letters = [sign for sign in run.lower() if sign.isalpha()]
     lower = sum(map(str.islower, run))
     if len(letters) < GLUED_LETTER_SHARE * len(run) or lower < GLUED_LOWER_SHARE * len(run):

@@ -28,6 +28,9 @@ class Topic(StrEnum):
     MARKUP = "markup"
     SPELLING = "spelling"
     SIGNS = "signs"
+    PROGRAMS = "programs"
+    MISSPELT = "misspelt"
+    COMMANDS = "commands"
 
 
 def speaks_of(prompt: str, topic: Topic) -> bool:
@@ -172,7 +175,8 @@ TOPIC_WORDS = {
         | повтор | \bраз\b | раза | répèt | répét | \bfois\b | wiederhol | \d\ mal\b
         | \w{3}mal\b | repet | repit | \bveces\b | \bvezes\b | ripet | \bvolte\b | كرر | مرة
         | مرات | बार | दोहरा | ซ้ำ | ครั้ง | lặp | \blần\b | ulang | \bkali\b | tekrar
-        | \bkez\b"""
+        | \bkez\b | \bkere\b | \bdefa\b | פעמים | פעם | \brazy\b | разів | рази | \bkrát\b
+        | \bkertaa\b | \bgånger\b | \bkeer\b | \bgange\b | φορές | \bبار\b"""
     ),
     Topic.PLAYFUL: words(
         r"""laugh | \bhaha | \blol\b | scream | \byell | sound\ of | onomatop | refrain | chorus
@@ -182,7 +186,12 @@ TOPIC_WORDS = {
         | 후렴 | ㅋㅋ | много | песн | стих | припев | смех | смей | beaucoup | \brire
         | comptine | chanson | poème | (?<!wie\ )\bviele | lach | gedicht | \blied\b | mucho
         | muito | \brí | \bri[ae] | riéndote | estribillo | poema | canci | canção | ขำ
-        | หัวเราะ"""
+        | หัวเราะ | เพลง | กลอน | şarkı | şiir | kahkaha | tekerleme | कविता | गीत | हँस | हंस
+        | أغنية | قصيدة | اضحك | שיר | פזמון | wiersz | piosenk | śmiej | łamaniec | bài\ thơ
+        | bài\ hát | cười | вірш | пісн | скоромовк | скороговорк | canzone | filastrocca
+        | poesia | scioglilingua | trabalenguas | trava-línguas | virelangue | zungenbrecher
+        | \blagu\b | puisi | 鳴き声 | 擬音 | オノマトペ | 早口言葉 | 拟声 | 绕口令 | 儿歌
+        | 의성어 | lautgedicht | sound\ effect"""
     ),
     Topic.ENDLESS: words(
         r"""forever | endless | infinite | until\ (?:you | i | it | stop) | as\ (?:many | long
@@ -213,6 +222,33 @@ TOPIC_WORDS = {
         | markup | markdown | \bfeed\b | \brss\b | template | query\ string | ampersand | &\w+;
         | 网页 | 链接 | 实体 | リンク | ссылк | сущност | lien | enlace | verweis"""
     ),
+    Topic.COMMANDS: words(
+        r"""linux | unix | \bbsd\b | ubuntu | debian | command | \bcli\b | terminal | shell | bash
+        | \btools?\b | package | librar | kernel | driver | \bapt\b | systemd | network | server
+        | flag | option | parameter | syscall | \bgit\b | docker | kubernetes | \bdevops\b
+        | gene\b | genes\b | protein | species | taxonom | drug | medication | stock | ticker"""
+    ),
+    Topic.MISSPELT: words(
+        r"""typos? | mock | sarcas | spongebob | (?:random | altern\w+ | mixed)\ (?:case | cap)
+        | mis-?spel | spelling | speling | vowel | scrambl | jumbl | shuffl | garbl
+        | corrupt | gibberish | nonsense | jabberwock | lorem | invented | made-up | conlang
+        | dialect | accent | phonetic | \bscots\b | patois | creole | pidgin | slang | texting
+        | \bsms\b | leet | 1337 | pig\ latin | backward | revers | mirror | shorthand | abbrev
+        | stutter | stammer | drunk | slur | toddler | baby\ talk | middle\ english | old\ english
+        | chaucer | beowulf | proto- | elvish | klingon | latin\b | welsh | \bdrop\b | missing
+        | letters | ocr | noisy | noise"""
+    ),
+    Topic.PROGRAMS: words(
+        r"""\bcode\b | coding | python | java | script | program | \bapi\b | json | yaml | \bsse\b
+        | stream | event | error | exception | trace | \blogs?\b | debug | crash | \bbug | curl
+        | server | endpoint | https? | \bhtml | web\ ?page | website | nginx | request
+        | websocket | \bsql\b | \breturns?\b | function
+        | variable | output | evaluat | print | typeof | fehler | ausnahme | erreur | errore
+        | fallo | código | erro\b | błąd | błęd | hata\b | ошибк | исключен | код | лог\b | скрипт
+        | помилк | 代码 | 错误 | 异常 | 日志 | 接口 | 程序 | 报错 | コード | エラー | 例外 | ログ
+        | プログラム | 코드 | 오류 | 에러 | 로그 | 프로그램 | خطأ | كود | شגיאה | שגיאה | קוד | त्रुटि
+        | कोड | โค้ด | ข้อผิดพลาด | lỗi | \bmã\b"""
+    ),
     Topic.COMPOSING: words(
         r"""(?:\bwrite | \bcompose | \bdraft | \bcreate | \bschreib | \bverfass | \bécri
         | \brédige | \bescrib | \bredact | \bescrev | \bredig | \bscriv | напиши | составь
@@ -228,6 +264,11 @@ TOPIC_WORDS = {
         | абзац | стих | отч[её]т | речь | приглаш | рецепт | 邮件 | 信 | 文章 | 故事 | 作文
         | 介绍 | 描述 | 段 | 诗 | 报告 | 演讲 | 邀请 | 手紙 | メール | 物語 | 作文 | 説明
         | 記事 | 詩 | 招待 | 편지 | 메일 | 이야기 | 글 | 설명 | 시를 | 보고서 | 초대 | رسالة
-        | فقرة | قصة | مقال | पत्र | कहानी | निबंध | จดหมาย | เรื่อง | บทความ )"""
+        | فقرة | قصة | مقال | पत्र | कहानी | निबंध | จดหมาย | เรื่อง | บทความ )
+        | (?: 手紙 | メール | 物語 | 作文 | 説明文 | 記事 | 詩 | 招待状 | 感想文 | 報告書 | 편지
+        | 메일 | 이야기 | 글 | 시를 | 보고서 | 초대장 | 에세이 | पत्र | कहानी | निबंध | कविता
+        | mektup | hikâye | hikaye | deneme | makale | şiir | kompozisyon | e-posta | davetiye )
+        .{0,40}? (?: 書いて | 作って | 考えて | 작성 | 써 | 지어 | लिख | yaz | oluştur
+        | hazırla )"""
     ),
 }

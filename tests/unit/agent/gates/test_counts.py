@@ -58,6 +58,20 @@ def test_periods_and_compounds(prompt: str, count: int) -> None:
 @pytest.mark.parametrize(
     ("prompt", "count"),
     [
+        ("yirmi kere yaz", 20),
+        ("पचास बार लिखो", 50),
+        ("עשרים פעם", 20),
+        ("napisz trzydzieści razy", 30),
+    ],
+)
+def test_number_words_of_further_languages(prompt: str, count: int) -> None:
+    """Marks belong to the letters of a word."""
+    assert largest_count(prompt, repeating=True) == count
+
+
+@pytest.mark.parametrize(
+    ("prompt", "count"),
+    [
         ("Tell me in 300 words about the sea.", 0),
         ("A 250-word essay, please.", 0),
         ("In two hundred words: why is the sky blue?", 0),

@@ -49,3 +49,11 @@ def test_fields_of_a_program_are_no_turns(asking: Asking, judge: Judge) -> None:
     """Keys that are called like turns end with a comma or open a bracket."""
     text = "const line = open({\n  input: device.left,\n  output: device.right,\n  input: [\n"
     assert judge(text, asking("How do I open it?"), "length").outcome is Outcome.PASSED
+
+
+def test_roles_alone_on_a_line(asking: Asking, judge: Judge) -> None:
+    """The marks of a template were lost and its roles are left."""
+    text = "Picasso painted it.\nuser\nWhere is it?\nassistant\nIn Madrid.\nuser\nHow big?"
+    assert judge(text, asking(), "length").reason is Reason.SELF_DIALOGUE
+    one = "The fields are:\nuser\nThat is all there is to say about it."
+    assert judge(one, asking()).outcome is Outcome.PASSED

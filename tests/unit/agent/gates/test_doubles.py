@@ -88,3 +88,63 @@ def test_a_first_look_misses_no_group(pieces: list[str]) -> None:
     if starts:
         size = next(n for n in SIZES if is_doubled(pieces, starts[0], n))
         assert doubled_groups(pieces)[0] == tuple(pieces[starts[0] : starts[0] + size])
+
+
+PIECES = [TEXT[at : at + 7] for at in range(0, len(TEXT), 7)]
+SENTENCES = (
+    "The mill stands by the river. ",
+    "Its wheel still turns today. ",
+    "A miller kept bees and sheep. ",
+    "His daughter wrote a diary. ",
+)
+
+
+def test_pieces_cut_anywhere(asking: Asking, judge: Judge) -> None:
+    """Events that end inside words came twice; who wants repetition gets it."""
+    text = "".join(piece * 2 for piece in PIECES)
+    assert judge(text, asking(), "length").reason is Reason.DUPLICATED_PIECES
+    assert judge(text, asking("Repeat each piece."), "length").outcome is Outcome.PASSED
+    assert judge("".join(PIECES), asking()).outcome is Outcome.PASSED
+
+
+def test_sentences_that_stand_twice(asking: Asking, judge: Judge) -> None:
+    """Three sentences twice each are no emphasis, two may be."""
+    three = "".join(one * 2 for one in SENTENCES[:3])
+    assert judge(three, asking()).reason is Reason.DUPLICATED_PIECES
+    two = "".join(one * 2 for one in SENTENCES[:2])
+    rest = f"{TEXT}, and {' '.join(reversed(WORDS))}. "
+    assert judge(rest + two + rest.upper(), asking(), "length").outcome is Outcome.PASSED
+
+
+def test_paragraphs_that_stand_twice(asking: Asking, judge: Judge) -> None:
+    """Two different paragraphs, each sent twice, far apart as they are."""
+    first, second = f"{SENTENCES[0]}{TEXT}.", f"{SENTENCES[2]}{TEXT[::-1]}."
+    text = f"{first}\n\n{first}\n\n{second}\n\n{second}\n\n"
+    assert judge(text, asking(), "length").reason is Reason.DUPLICATED_PIECES
+    once = f"{first}\n\n{first}\n\n{second}\n\n"
+    assert judge(once, asking(), "length").outcome is Outcome.PASSED
+
+
+def test_words_three_times(asking: Asking, judge: Judge) -> None:
+    """Four words three times each; a stutter of three is a way to write."""
+    words = TEXT.split()
+    text = " ".join(f"{word} " * (3 if at % 5 == 0 else 1) for at, word in enumerate(words))
+    assert judge(text, asking(), "length").reason is Reason.DUPLICATED_PIECES
+    few = " ".join(f"{word} " * (3 if at in {0, 9, 15} else 1) for at, word in enumerate(words))
+    assert judge(few, asking(), "length").outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("joiner", ["", "\n"])
+def test_an_answer_that_begins_anew(joiner: str, asking: Asking, judge: Judge) -> None:
+    """Snapshots of a growing text, joined as if they were pieces."""
+    text = joiner.join(" ".join(WORDS[:count]) for count in range(2, 12))
+    assert judge(text, asking(), "length").reason is Reason.DUPLICATED_PIECES
+    assert judge(text, asking("Write a poem that grows."), "length").outcome is Outcome.PASSED
+
+
+def test_chinese_words_of_doubled_characters(asking: Asking, judge: Judge) -> None:
+    """高高兴兴 is a word, not a fault of the stream."""
+    text = (
+        "高高兴兴、干干净净、明明白白、大大方方、清清楚楚、热热闹闹、平平安安、来来往往、整整齐齐"
+    )
+    assert judge(text, asking("列举AABB式词语。")).outcome is Outcome.PASSED

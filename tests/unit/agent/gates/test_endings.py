@@ -141,3 +141,51 @@ def test_a_variable_is_no_open_formula(asking: Asking, judge: Judge) -> None:
     """Two dollar signs on a line of their own, and then paragraphs."""
     text = "$!\n\nThe last job.\n\n$$\n\nThe number of the shell.\n\n$0\n\nIts name."
     assert judge(text, asking("Which are there?")).outcome is Outcome.PASSED
+
+
+CLOSED = (
+    "The mill stands by the river and still works. Farmers brought rye and oats here each year."
+    " In dry summers the miller had to wait for rain. So he kept bees and sold their honey in"
+    " town. His daughter wrote a diary that the museum shows. "
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{CLOSED}Visitors can see", id="three-words-behind-a-stop"),
+        pytest.param(f"{CLOSED}\n\nVisitors can see both of the mills every", id="paragraph"),
+        pytest.param(f"{CLOSED}\n\n**Opening", id="open-bold"),
+        pytest.param(
+            "1. Fix the taps.\n2. Take short showers.\n3. Run the washer only when it is", id="item"
+        ),
+        pytest.param("<reasoning>\n12 times 12 is 144, so I will say", id="open-thought"),
+        pytest.param("So 48.\n</think>\n\n</think>\n\n48.", id="stray-ends-of-thought"),
+    ],
+)
+def test_ends_in_longer_texts(text: str, asking: Asking, judge: Judge) -> None:
+    """Where all before it is closed, an open end needs little to show."""
+    assert judge(text, asking()).reason is Reason.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{CLOSED}Come soon", id="two-words"),
+        pytest.param(f"{CLOSED}good luck, you will like it there", id="chat"),
+        pytest.param(f"{CLOSED}\n\nYours, the museum of the valley", id="signature"),
+        pytest.param("1. Fix the taps.\n2. Take short showers.\n3. Run it when full", id="short"),
+        pytest.param("| a | b\n|---|---|\n| 1 | 2\n| 3 | 4", id="rows-without-the-last-bar"),
+    ],
+)
+def test_open_ends_that_people_choose(text: str, asking: Asking, judge: Judge) -> None:
+    """Remarks, signatures and short items stay without a stop."""
+    assert judge(text, asking()).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("text", ["-", "# Sales Report May", "."])
+def test_less_than_a_piece_of_writing(text: str, asking: Asking, judge: Judge) -> None:
+    """A sign or a heading is no report."""
+    context = asking("Write a report on our sales of May.")
+    assert judge(text, context).reason in {Reason.TRUNCATED, Reason.EMPTY}
+    assert judge(text, asking("Which sign ends a sentence?")).outcome is Outcome.PASSED

@@ -147,7 +147,8 @@ def test_a_call_written_as_text(asking: Asking, judge: Judge) -> None:
 
 CASES = [
     json.loads(line)
-    for line in (Path(__file__).parents[3] / "data" / "gates" / "second_cases.jsonl")
+    for name in ("second_cases.jsonl", "third_cases.jsonl", "fourth_cases.jsonl")
+    for line in (Path(__file__).parents[3] / "data" / "gates" / name)
     .read_text(encoding="utf-8")
     .splitlines()[::4]
 ]

@@ -174,3 +174,17 @@ def test_another_region_is_no_misreading() -> None:
     """Where most characters are unknown to an encoding, the rest proves nothing."""
     assert not nearly_decodes("这样默认边距会恢复（", "shift_jis")
     assert nearly_decodes(misread("请问今天的天气怎么样我想去公园", "gbk"), "gbk")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("уОБЮБМБ РПУНПФТЙФЕ ОБ ЪЕНМСОПЕ. уХИПК ИЧПУФЙЛ.", Reason.MOJIBAKE),
+        ("Un v=C3=A9lo =C3=A0 l'atelier, d=C3=A9j=C3=A0 r=C3=A9par=C3=A9.", Reason.MOJIBAKE),
+        ("Un v&eacute;lo &agrave; r&eacute;parer, d&eacute;j&agrave;.", Reason.ESCAPED_TEXT),
+    ],
+)
+def test_further_encodings(text: str, reason: Reason, asking: Asking, judge: Judge) -> None:
+    """KOI8 read as Windows-1251, quoted-printable, and accents as entities."""
+    assert judge(text, asking("Tell me about bikes.")).reason is reason
+    assert judge(text, asking("Show me such an encoding.")).outcome is Outcome.PASSED

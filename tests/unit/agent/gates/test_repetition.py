@@ -236,9 +236,9 @@ def test_rows_with_numbers_behind_text_without_any(
     words = ["".join(rng.choices("aeiounrstldm", k=rng.randint(2, 8))) for _ in range(2_000)]
     rows = "".join(f"\n{n}. Check the name of the module and import it." for n in range(1, 40))
     between = " ".join(words)[:chars]
-    assert judge(between + rows, asking(), "length").reason is Reason.REPETITION
+    assert judge(between + rows, asking("Tell me nonsense."), "length").reason is Reason.REPETITION
     three = "".join(f"\n{n}. Check the name of the module and import it." for n in range(1, 4))
-    judgement = judge(three + between + rows, asking(), "length")
+    judgement = judge(three + between + rows, asking("Tell me nonsense."), "length")
     assert judgement.reason is Reason.REPETITION
     assert judgement.span is not None
     assert judgement.span.char_start is not None

@@ -134,3 +134,36 @@ def test_strings_of_a_program_may_be_foreign(asking: Asking, judge: Judge) -> No
     jumble += "PTRорех ropolisضع nisaตัวa zincلاalpha ndeлагаs mossทั้งb);\n"
     jumble = "```js\n" + jumble * 3
     assert judge(jumble, asking("Show me f."), "length").reason is Reason.SCRIPT_SALAD
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "fails"),
+    [
+        (
+            "ควรเริ่มวิ่งอย่างไรถ้าไม่เคยออกกำลังกายเลย",
+            "Сначала посмотрите на мельницу, потом на реку у дома.",
+            True,
+        ),
+        ("ควรเริ่มวิ่งอย่างไรถ้าไม่เคยออกกำลังกายเลย", "Start slowly and walk every second minute.", False),
+        (
+            "แปลเป็นภาษารัสเซียให้หน่อยนะครับ",
+            "Сначала посмотрите на мельницу, потом на реку у дома.",
+            False,
+        ),
+        (
+            "東京観光案内所営業時間一覧表作成依頼",
+            "とうきょうのあんないじょはくじにひらきます。どうぞおこしください。",
+            False,
+        ),
+    ],
+)
+def test_an_answer_wholly_in_another_script(
+    prompt: str,
+    text: str,
+    fails: bool,  # noqa: FBT001 (a table)
+    asking: Asking,
+    judge: Judge,
+) -> None:
+    """A prompt in one script rules the others out, but Latin, kana, and what it speaks of."""
+    outcome = judge(text, asking(prompt)).outcome
+    assert outcome is (Outcome.FAILED if fails else Outcome.PASSED)

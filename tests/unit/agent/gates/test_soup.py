@@ -246,3 +246,29 @@ def test_only_long_or_many_single_letters_may_be_glued(tokens: list[str], blank:
         words = window.last(WORDS_PASSAGE).split()
         if not may_be_glued(list(map(len, words))):
             assert glued_words(window, RequestContext()) is None
+
+
+APART = "Commencez par mesurer votre trajet, pour moins de cinq."
+ARABIC = "لاتحتاجإلىساعاتطويلةبلإلىعادةثابتةخصصعشريندقيقةكلصباحقبلأنتفتحبريدكواجعلهاموعدا"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "reason"),
+    [
+        ("Un vélo ?", " ".join(APART), Reason.SPACING_LOST),
+        ("كيف أتعلم شيئا جديدا وأنا أعمل؟", ARABIC, Reason.SPACING_LOST),
+        ("Who is it?", "It is 0x" + "3f9a0c17be5d2468" * 8 + "7 ", Reason.ENCODED_BLOB),
+        ("When is it?", "On Friday. " + "🚗🎈🧩😀🧨🦴🐙🥝🪁" * 16, Reason.SYMBOL_SOUP),
+        ("今天星期几？", f"星期三。{''.join(map(chr, range(0x3400, 0x3480)))}", Reason.SYMBOL_SOUP),
+        (
+            "일찍 자고 싶어요.",
+            f"주무세요. {'ㄱㅏㄴㅑㄷㅓㄹㅕㅁㅗㅂㅛㅅㅜ' * 9}",
+            Reason.SYMBOL_SOUP,
+        ),
+    ],
+)
+def test_further_floods(
+    prompt: str, text: str, reason: Reason, asking: Asking, judge: Judge
+) -> None:
+    """Blanks lost or added in further ways, and signs that no reader knows."""
+    assert judge(text, asking(prompt), "length").reason is reason
