@@ -30,7 +30,7 @@ LOADED_DEADLINE_S = 900.0
 KILLED = """
 import os, pathlib, signal
 for stat in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-    if b"vllm.entrypoints" in stat.read_bytes():
+    if b"-m\\0vllm.entrypoints" in stat.read_bytes():
         os.kill(int(stat.parent.name), signal.SIGKILL)
 """
 

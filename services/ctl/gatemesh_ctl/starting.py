@@ -6,7 +6,10 @@ from typing import Any
 
 from gatemesh_ctl.addresses import Addresses
 
-STARTING = "the local stack is still starting: ./mesh up prints its addresses when all of it runs"
+STARTING = (
+    "the local stack is still starting, what is shown of instances may be of the run before: "
+    "./mesh up prints its addresses when all of it runs"
+)
 START_TICKS = 19
 """Where a process's start stands in its `stat`, counted behind its name: proc(5), field 22."""
 

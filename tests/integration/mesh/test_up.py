@@ -19,6 +19,7 @@ import pytest
 from gatemesh_common.messages import RestartInstance
 from gatemesh_common.publisher import Publisher
 from gatemesh_mesh.foreground import stop_everything
+from gatemesh_mesh.plan import SERVICES
 from gatemesh_mesh.postgres import plain_url
 from gatemesh_mesh.progress import SilentProgress
 from gatemesh_mesh.state import StateFolder
@@ -99,6 +100,13 @@ def test_it_serves_and_ctrl_c_ends_all_of_it(
     [agent] = re.findall(r"AGENT=(http://\S+)", output.read_text())
     with urllib.request.urlopen(f"{agent}/v1/models", timeout=30) as answer:  # noqa: S310
         assert answer.status == 200
+    [metrics] = re.findall(r"agent's metrics +(http://\S+)", output.read_text())
+    assert f"agent's metrics: {metrics}" in status.stdout
+    with urllib.request.urlopen(metrics, timeout=30) as answer:  # noqa: S310
+        assert b"gatemesh_agent_requests_total" in answer.read()
+    facts = mesh.folder.read_run()
+    assert facts["starting"] is False
+    assert set(facts["admin_urls"]) == set(SERVICES)
     with psycopg.connect(plain_url(fresh_database)) as connection:
         connection.execute("SELECT * FROM instance_health_v1")
     process.send_signal(signal.SIGINT)
