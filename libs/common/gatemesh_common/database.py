@@ -102,7 +102,8 @@ async def ask_together(connection: AsyncConnection, queries: Iterable[Query]) ->
             await driver.cursor(row_factory=dict_row).execute(wording(one, dialect), parameters)
             for one, parameters in queries
         ]
-        return [await cursor.fetchall() for cursor in cursors]
+    # Behind the pipeline, whose end brings all answers: inside, each would be asked for anew.
+    return [await cursor.fetchall() for cursor in cursors]
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.store_fleet import pools_of
 
 
@@ -19,6 +20,10 @@ class Homes:
             connection, [name for name in names if name not in self._known]
         )
         return {name: self._known[name] for name in names if name in self._known}
+
+    def learn(self, fleet: Fleet) -> None:
+        """Remember where the instances are that the database has of some pools."""
+        self._known.update((name, record.pool) for name, record in fleet.stored.items())
 
     def forget(self, names: Collection[str]) -> None:
         """Have instances looked up the next time."""
