@@ -16,9 +16,9 @@ class Homes:
 
     async def of(self, connection: AsyncConnection, names: Collection[str]) -> Mapping[str, str]:
         """Return the pools of those of some instances that are known; others are looked up."""
-        self._known |= await pools_of(
-            connection, [name for name in names if name not in self._known]
-        )
+        missing = [name for name in names if name not in self._known]
+        if missing:
+            self._known |= await pools_of(connection, missing)
         return {name: self._known[name] for name in names if name in self._known}
 
     def learn(self, fleet: Fleet) -> None:
