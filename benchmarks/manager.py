@@ -112,7 +112,7 @@ def servers() -> Iterator[tuple[str, str]]:
         nodes.start_nodes(supervision, plan, SilentProgress())
         yield plan.rabbit.amqp_url, plan.postgres.url()
     finally:
-        supervision.close(last=nodes.PROGRAMS)
+        nodes.close(supervision)
         shutil.rmtree(folder.root, ignore_errors=True)
 
 

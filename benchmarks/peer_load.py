@@ -138,18 +138,21 @@ async def connect(port: int, request: bytes, tally: Tally) -> Caller:
     return caller
 
 
-async def closed_loop(port: int, ask: Ask, clients: int, seconds: float) -> Tally:
-    """Have so many clients ask again and again."""
+async def closed_loop(
+    port: int, ask: Ask, clients: int, seconds: float, spread_s: float = 0.0
+) -> Tally:
+    """Have so many clients ask again and again; the first requests are spread over a time."""
     tally, request = Tally(), ask.request(port)
     callers = [await connect(port, request, tally) for _ in range(clients)]
     cpu, begun_s = time.process_time(), time.perf_counter()
     until_s = begun_s + seconds
 
-    async def go_on(caller: Caller) -> None:
+    async def go_on(number: int, caller: Caller) -> None:
+        await asyncio.sleep(spread_s * number / clients)
         while (now_s := time.perf_counter()) < until_s and not caller.closed:
             await caller.ask(now_s)
 
-    await asyncio.gather(*map(go_on, callers))
+    await asyncio.gather(*(go_on(number, caller) for number, caller in enumerate(callers)))
     return finish(tally, callers, begun_s, cpu)
 
 

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,14 @@ class Load:
     per_s: float = 0.0
     """Requests sent in a second, whatever became of those before."""
     pace_ms: int = 0
+    spread_s: float = 0.0
+    """Time over which the first streams begin; then they end and begin all the time."""
 
 
 def loads_of(options: argparse.Namespace) -> list[Load]:
     """Return the loads of a run."""
     pace_ms = round(256 / options.chunks_per_s * 1000)
+    stream_s = PACED * pace_ms / 1000
     return [
         Load("whole x1", SMALL, clients=1),
         Load("whole x64", SMALL, clients=64),
@@ -70,7 +73,7 @@ def loads_of(options: argparse.Namespace) -> list[Load]:
         Load("stream x1", STREAM, stream=True, clients=1),
         Load("stream x64", STREAM, stream=True, clients=64),
         Load("stream x256", STREAM, stream=True, clients=256),
-        Load("paced x256", PACED, stream=True, clients=256, pace_ms=pace_ms),
+        Load("paced x256", PACED, stream=True, clients=256, pace_ms=pace_ms, spread_s=stream_s),
     ]
 
 
@@ -89,7 +92,9 @@ def run_load(way: Way, load: Load, seconds: float) -> tuple[Tally, float, int]:
     ask = Ask(way.path, MODEL, load.tokens, load.stream, load.pace_ms)
     before_s = way.running.cpu_s() if way.running else 0.0
     if load.clients:
-        tally = uvloop.run(closed_loop(way.port, ask, load.clients, seconds))
+        # Several lengths of a stream, else all would end as they began.
+        seconds = max(seconds, 4 * load.spread_s)
+        tally = uvloop.run(closed_loop(way.port, ask, load.clients, seconds, load.spread_s))
     else:
         tally = uvloop.run(open_loop(way.port, ask, load.per_s, seconds))
     if way.running is None:
@@ -102,7 +107,7 @@ def measure(ways: Sequence[Way], loads: Sequence[Load], options: argparse.Namesp
     results: dict[str, dict[str, Any]] = {}
     for load in loads:
         for way in ways:
-            run_load(way, load, WARM_UP_S)
+            run_load(way, replace(load, spread_s=0.0), WARM_UP_S)
         rounds = [turn(ways, load, options.seconds) for _ in range(options.rounds)]
         results[load.name] = {
             way.name: middle([found[way.name] for found in rounds]) for way in ways

@@ -128,24 +128,26 @@ def is_near_end(read: Read, uncut: Read) -> bool:
     return alike and near and read.finish == uncut.finish == "length"
 
 
-def question_of(number: int, onset: int) -> tuple[str, int]:
+def question_of(number: int, onset: int, *, counted: bool = False) -> tuple[str, int]:
     """Return a question whose answer outlasts the onset, and the tokens it may take.
 
     Every other short answer ends by itself, the rest at their limits. The only number in it is
-    above those that gates take for a wish to be told something so many times.
+    above those that gates take for a wish to be told something so many times, unless it is
+    `counted`: then it says how many words there are to be, as people do.
     """
-    if number % 2 and onset <= SHORT_ONSET:
+    if number % 2 and onset <= SHORT_ONSET and not counted:
         return f"Explain {word_of(number)} to a child.", TAIL_TOKENS
     words = max(LEAST_LENGTH, onset + TAIL_TOKENS)
-    return f"Tell me about {word_of(number)}, length {words}.", onset + TAIL_TOKENS
+    wish = " in 300 words" if counted else ""
+    return f"Tell me about {word_of(number)}{wish}, length {words}.", onset + TAIL_TOKENS
 
 
 async def strike(
-    rig: Rig, number: int, kind: str, onset: int, mode: tuple[bool, str, str]
+    rig: Rig, number: int, fault: tuple[str, int], mode: tuple[bool, str, str], *, counted: bool
 ) -> Case | None:
     """Damage the victim for one request, and see what its client gets; None if it was spared."""
-    stream, route, agent = mode
-    question, tokens = question_of(number, onset)
+    (kind, onset), (stream, route, agent) = fault, mode
+    question, tokens = question_of(number, onset, counted=counted)
     body = body_of(route, question, tokens, stream=stream)
     lasting = kind in LASTING
     async with new_session() as session:
@@ -183,7 +185,8 @@ def matrix(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         for number, (kind, onset, mode) in enumerate(
             product(options.kinds, options.onsets, options.modes)
         ):
-            case = asyncio.run(strike(rig, number, kind, onset, mode))
+            struck = strike(rig, number, (kind, onset), mode, counted=options.counted)
+            case = asyncio.run(struck)
             if case is None:
                 unstruck.append((kind, onset, *mode))
                 continue
@@ -302,6 +305,9 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--onsets", type=lambda it: [int(one) for one in names(it)], default=list(ONSETS)
     )
     parser.add_argument("--streamed-only", action="store_true", help="leave whole answers out")
+    parser.add_argument(
+        "--counted", action="store_true", help="have each question say `in 300 words`"
+    )
     parser.add_argument("--guard", default="rescue", help="the agent's GUARD; observe to compare")
     parser.add_argument(
         "--set",

@@ -217,7 +217,7 @@ def native_bench(broker: str | None, database: str | None) -> Iterator[Bench]:
             node.tls if node else None,
         )
     finally:
-        supervision.close(last=nodes.PROGRAMS)
+        nodes.close(supervision)
         # The database lies elsewhere when the folder for temporary files is closed to others.
         for left in (folder.root, *([plan.postgres.folder] if plan.postgres else [])):
             shutil.rmtree(left, ignore_errors=True)

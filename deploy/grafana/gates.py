@@ -48,6 +48,12 @@ GATES = Dashboard(
         ),
         Panel(
             "Traffic",
+            "Answered elsewhere",
+            "What an instance failed before its first token, by why; passed: to the client.",
+            (rate("gatemesh_agent_moved_total", "cause, outcome"),),
+        ),
+        Panel(
+            "Traffic",
             "Held in doubt",
             "Times that a stream was held back, by how that ended; dropped never reached a client.",
             (rate("gatemesh_agent_holds_total", "outcome"),),

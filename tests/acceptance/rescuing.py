@@ -162,6 +162,30 @@ def note(told: Told, line: bytes) -> None:
             told.finish = choice["finish_reason"] or told.finish
 
 
+async def tell_whole(base_url: str, prompts: Sequence[str], **fields: Any) -> list[Told]:
+    """Ask for all of these at once, not streamed."""
+    limit = aiohttp.ClientTimeout(total=ANSWER_DEADLINE_S)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(timeout=limit, connector=connector) as session:
+
+        async def client(prompt: str) -> Told:
+            messages = [{"role": "user", "content": prompt}]
+            asked = {"model": "sim", "messages": messages, "temperature": 0, **fields}
+            async with session.post(base_url + CHAT, json=asked) as response:
+                return told_of(await response.json())
+
+        return await asyncio.gather(*map(client, prompts))
+
+
+def told_of(answer: dict[str, Any]) -> Told:
+    """Return what a client reads of a whole answer."""
+    if "error" in answer:
+        return Told(code=str(answer["error"].get("code")))
+    [choice] = answer["choices"]
+    text, finish = choice["message"]["content"], choice["finish_reason"]
+    return Told(text, finish=finish, ended=True, ids={answer["id"]})
+
+
 async def uncut(plan: StackPlan, prompts: Sequence[str], **fields: Any) -> list[str]:
     """Return what a healthy engine answers."""
     answers = await tell(plan.engines[0].base_url, prompts, **fields)

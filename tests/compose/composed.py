@@ -40,16 +40,29 @@ class Composed:
     project: str
     agent_port: int = field(default_factory=free_port)
     console_port: int = field(default_factory=free_port)
+    options: tuple[str, ...] = ()
+    """More of `docker compose` itself, such as a profile."""
+    settings: dict[str, str] = field(default_factory=dict)
 
     def compose(self, *arguments: str, deadline_s: float = CALL_DEADLINE_S, stdin: str = "") -> str:
         """Run `docker compose` and return what it prints; fail with what it says."""
         result = subprocess.run(
-            ["docker", "compose", "-f", "compose.yaml", "-p", self.project, *arguments],
+            [
+                "docker",
+                "compose",
+                "-f",
+                "compose.yaml",
+                *self.options,
+                "-p",
+                self.project,
+                *arguments,
+            ],
             cwd=REPOSITORY,
             env={
                 **os.environ,
                 "GATEMESH_AGENT_PORT": str(self.agent_port),
                 "GATEMESH_CONSOLE_PORT": str(self.console_port),
+                **self.settings,
             },
             input=stdin,
             capture_output=True,
@@ -146,9 +159,12 @@ class Composed:
         [life] = self.psql(query, engine=engine)
         return life
 
-    def ask(self, prompt: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    def ask(
+        self, prompt: str, headers: dict[str, str] | None = None, **fields: object
+    ) -> tuple[int, Any]:
         """Send one chat request through the agent; return status and answer."""
-        body = {"model": "sim", "messages": [{"role": "user", "content": prompt}]}
+        messages = [{"role": "user", "content": prompt}]
+        body = {"model": "sim", "messages": messages, **fields}
         url = f"http://127.0.0.1:{self.agent_port}/v1/chat/completions"
         return call(url, body, headers or {})
 

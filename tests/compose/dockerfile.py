@@ -16,8 +16,12 @@ class Stage:
 
     def last(self, instruction: str) -> str | None:
         """Return the arguments of the last such instruction; None without one."""
-        found = [words for name, words in self.instructions if name == instruction]
+        found = self.all(instruction)
         return found[-1] if found else None
+
+    def all(self, instruction: str) -> list[str]:
+        """Return the arguments of each such instruction."""
+        return [words for name, words in self.instructions if name == instruction]
 
 
 def read_stages(text: str) -> dict[str, Stage]:
@@ -43,6 +47,12 @@ def inherited(target: str, instruction: str) -> str | None:
     if stage is None:
         return None
     return stage.last(instruction) or inherited(stage.base, instruction)
+
+
+def lineage(target: str) -> list[Stage]:
+    """Return a stage and all that it begins with, as far as they are ours."""
+    stage = STAGES.get(target)
+    return [stage, *lineage(stage.base)] if stage else []
 
 
 def shipped(target: str) -> list[str]:

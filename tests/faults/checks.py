@@ -1,5 +1,7 @@
 """What a scenario may be checked for besides that nothing was lost."""
 
+from typing import Any
+
 from tests.faults.scenario import Check, Play
 
 
@@ -24,11 +26,17 @@ async def agent_told_all(it: Play) -> None:
 
 async def nobody_was_touched(it: Play) -> None:
     """No command was given and no incident opened."""
-    commands = it.commands()
-    opened = "SELECT instance_id, reason FROM incidents_v1 WHERE opened_at >= %(since)s"
+    opened = "SELECT * FROM incidents_v1 WHERE opened_at >= %(since)s"
     incidents = it.site.fleet.rows(opened, since=it.since)
-    assert commands == [], incidents
-    assert incidents == [], incidents
+    assert it.commands() == [], (incidents, moves(it))
+    assert incidents == [], (incidents, moves(it))
+
+
+def moves(it: Play) -> list[dict[str, Any]]:
+    """Return what happened to the instances, oldest first, for the one who must find out why."""
+    query = """SELECT at, instance_id, before_state, trigger, after_state FROM transitions_v1
+        WHERE at >= %(since)s ORDER BY at"""
+    return it.site.fleet.rows(query, since=it.since)
 
 
 def restarted_once(instance: str) -> Check:

@@ -42,6 +42,8 @@ DRAIN_POINTS = {
 REFUSALS = {"unsigned", "unknown_key", "bad_signature", "duplicate", "expired", "stale_fence"}
 RESTARTS = 3
 HEARING_S = 90.0
+LOOK_S = 3.0
+"""After so long the manager knows of a death, or of a life that began."""
 
 
 def kill_in_a_drain(point: str) -> Event:
@@ -138,9 +140,12 @@ async def ignore_sigterm(it: Play) -> None:
     killed = """SELECT count(*) FROM commands_v1 WHERE issued_at >= %(before)s
         AND action = 'drain' AND killed"""
     assert it.count(killed, before=before) == 1
+    before = utc_now()
     os.killpg(it.site.fleet.pid_of(VICTIM), signal.SIGKILL)
     await asyncio.to_thread(supervision.add, [engine.program])
-    await it.site.fleet.repaired(VICTIM, utc_now() - timedelta(seconds=1))
+    await it.reach(lambda: it.site.fleet.pid_of(VICTIM) > 0, "the life after the change runs")
+    await asyncio.sleep(LOOK_S)
+    await it.site.fleet.repaired(VICTIM, before)
 
 
 async def die_at_every_start(it: Play) -> None:

@@ -3,10 +3,20 @@
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
-from tests.acceptance.rescuing import SLOWLY, Rescuing, Told, rescuing, tell, uncut
-from tests.faults.acting import VICTIM, ask_for, is_repaired
+import aiohttp
+from tests.acceptance.rescuing import (
+    SLOWLY,
+    Rescuing,
+    Told,
+    rescuing,
+    tell,
+    tell_whole,
+    uncut,
+)
+from tests.faults.acting import VICTIM, ask_for, engine_of, is_repaired
 from tests.faults.executor_events import spoil_everybody
 from tests.faults.scenario import Event, Play
 
@@ -14,6 +24,8 @@ CROWD = 100
 SLOW_TOKENS = 8
 """At two a second: four seconds of streaming."""
 FEW, FEW_TOKENS = 24, 60
+FEW_SLOW_TOKENS = 24
+"""Twelve seconds: on a busy machine some streams begin many seconds after the others."""
 ONSET = 6
 BUDGET = 3
 STORM = 45
@@ -30,7 +42,9 @@ def prompts(it: Play, count: int) -> list[str]:
     return [f"Tell me about {it.ledger.word} {number}, length 100." for number in range(count)]
 
 
-async def are_uncut(it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int) -> None:
+async def are_uncut(
+    it: Play, asked: Sequence[str], answers: Sequence[Told], tokens: int = FEW_TOKENS
+) -> None:
     """Every stream is whole, under one id, and says what a healthy engine says."""
     expected = await uncut(it.site.plan, asked, max_tokens=tokens)
     assert [one.code for one in answers if one.code] == []
@@ -39,12 +53,12 @@ async def are_uncut(it: Play, asked: Sequence[str], answers: Sequence[Told], tok
 
 
 async def streaming(
-    it: Play, agent: Rescuing, count: int, blow: Event
+    it: Play, agent: Rescuing, count: int, blow: Event, tokens: int = FEW_SLOW_TOKENS
 ) -> tuple[list[str], list[Told]]:
     """Have so many slow streams under way, strike, and read them to their ends."""
     asked, begun = prompts(it, count), asyncio.Event()
     reading = asyncio.create_task(
-        tell(agent.url, asked, begun=begun, headers=SLOWLY, max_tokens=SLOW_TOKENS)
+        tell(agent.url, asked, begun=begun, headers=SLOWLY, max_tokens=tokens)
     )
     await begun.wait()
     await blow(it)
@@ -54,7 +68,7 @@ async def streaming(
 async def kill_under_streams(it: Play) -> None:
     """An engine dies under a hundred streams."""
     async with rescuing(it.site.plan) as agent:
-        asked, answers = await streaming(it, agent, CROWD, killed)
+        asked, answers = await streaming(it, agent, CROWD, killed, SLOW_TOKENS)
         assert agent.continued >= CROWD / 10
     await it.site.fleet.settled()
     await are_uncut(it, asked, answers, SLOW_TOKENS)
@@ -67,12 +81,14 @@ async def killed(it: Play) -> None:
 
 async def hang_under_streams(it: Play) -> None:
     """An engine stops in the middle of its streams, and stays silent."""
-    async with rescuing(it.site.plan, **QUICK) as agent:
-        asked, answers = await streaming(it, agent, FEW, stopped)
-        assert agent.continued >= 1
-    await killed(it)
+    try:
+        async with rescuing(it.site.plan, **QUICK) as agent:
+            asked, answers = await streaming(it, agent, FEW, stopped)
+            assert agent.continued >= 1
+    finally:
+        await killed(it)
     await it.site.fleet.settled()
-    await are_uncut(it, asked, answers, SLOW_TOKENS)
+    await are_uncut(it, asked, answers, FEW_SLOW_TOKENS)
 
 
 async def stopped(it: Play) -> None:
@@ -89,7 +105,51 @@ async def eject_under_streams(it: Play) -> None:
     async with rescuing(it.site.plan) as agent:
         asked, answers = await streaming(it, agent, FEW, ejected)
     await it.site.fleet.settled()
-    await are_uncut(it, asked, answers, SLOW_TOKENS)
+    await are_uncut(it, asked, answers, FEW_SLOW_TOKENS)
+
+
+@asynccontextmanager
+async def unrepaired(it: Play) -> AsyncIterator[None]:
+    """Have the pool paused: else the victim may be out before the streams have begun."""
+    await ask_for(it, "pause")
+    try:
+        yield
+    finally:
+        await ask_for(it, "resume")
+
+
+@asynccontextmanager
+async def failing(it: Play, fault: str) -> AsyncIterator[None]:
+    """Have the victim fail so, as no drill would have it; a life that began since is spared."""
+    url = f"{engine_of(it, VICTIM).base_url}/sim/fault"
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        (await session.post(url, json={"fault": fault})).release()
+        try:
+            yield
+        finally:
+            with suppress(aiohttp.ClientError):
+                (await session.delete(url)).release()
+
+
+async def answers_503(it: Play) -> None:
+    """An engine has no room: its requests are answered by others, streamed or whole."""
+    first, second = prompts(it, 2 * FEW)[:FEW], prompts(it, 2 * FEW)[FEW:]
+    async with rescuing(it.site.plan) as agent, failing(it, "http503"):
+        streams = await tell(agent.url, first, max_tokens=FEW_TOKENS)
+        answers = await tell_whole(agent.url, second, max_tokens=FEW_TOKENS)
+        assert agent.metric('gatemesh_agent_moved_total{cause="busy",outcome="moved"}') >= 1
+    await are_uncut(it, [*first, *second], [*streams, *answers])
+
+
+async def hang_under_whole_answers(it: Play) -> None:
+    """An engine stands still under answers that are not streamed: others give them, in time."""
+    asked = prompts(it, FEW)
+    async with rescuing(it.site.plan, **QUICK) as agent, failing(it, "hang"):
+        async with asyncio.timeout(60):
+            answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
+        assert agent.metric('gatemesh_agent_moved_total{cause="stalled",outcome="moved"}') >= 1
+        await is_repaired(it)
+    await are_uncut(it, asked, answers)
 
 
 def garble(fault: str) -> Event:
@@ -99,8 +159,9 @@ def garble(fault: str) -> Event:
         asked = prompts(it, FEW)
         expected = await uncut(it.site.plan, asked, max_tokens=FEW_TOKENS)
         async with rescuing(it.site.plan) as agent:
-            it.site.spoil(VICTIM, fault, after_tokens=ONSET)
-            answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
+            async with unrepaired(it):
+                it.site.spoil(VICTIM, fault, after_tokens=ONSET)
+                answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
             assert agent.continued >= 1
             await is_repaired(it)
         assert [one.text for one in answers] == expected
@@ -136,8 +197,9 @@ async def storm(it: Play) -> None:
     asked = prompts(it, STORM)
     expected = await uncut(it.site.plan, asked, max_tokens=FEW_TOKENS)
     async with rescuing(it.site.plan, GATEMESH_AGENT_RESCUE_PER_MINUTE=str(BUDGET)) as agent:
-        it.site.spoil(VICTIM, "nan", after_tokens=ONSET)
-        answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
+        async with unrepaired(it):
+            it.site.spoil(VICTIM, "nan", after_tokens=ONSET)
+            answers = await tell(agent.url, asked, max_tokens=FEW_TOKENS)
         continued = agent.continued
         await is_repaired(it)
     refused = [one for one in answers if one.code]

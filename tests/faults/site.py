@@ -205,7 +205,7 @@ def running_servers() -> Iterator[Servers]:
         nodes.start_nodes(supervision, plan, SilentProgress())
         yield servers_of(supervision, plan)
     finally:
-        supervision.close(last=nodes.PROGRAMS)
+        nodes.close(supervision)
         # The database lies elsewhere when the folder for temporary files is closed to others.
         for left in (folder.root, *([plan.postgres.folder] if plan.postgres else [])):
             shutil.rmtree(left, ignore_errors=True)

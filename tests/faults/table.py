@@ -367,6 +367,22 @@ RESCUE = (
         for fault in ("nan", "stuck", "flat")
     ),
     Scenario(
+        "rescue_engine_answers_503",
+        "every answer whole and the uncut one, streamed or not; no engine is blamed",
+        rescue_events.answers_503,
+        (agent_told_all, nobody_was_touched),
+        in_every_run=False,
+        rules=AT_ONCE,
+    ),
+    Scenario(
+        "rescue_whole_answer_hangs",
+        "every answer that is not streamed comes whole within a minute; the engine is repaired",
+        rescue_events.hang_under_whole_answers,
+        (agent_told_all, restarted_once(VICTIM)),
+        in_every_run=False,
+        rules=AT_ONCE,
+    ),
+    Scenario(
         "rescue_request_bad_everywhere",
         "its client gets the good part and a clear error; no engine is blamed",
         rescue_events.bad_everywhere,

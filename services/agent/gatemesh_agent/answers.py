@@ -89,13 +89,22 @@ SHAPES: Mapping[Route | None, Callable[[bytes], bytes]] = {Route.MESSAGES: messa
 
 
 def answers_unfit(reason: str, tried: int) -> bytes:
-    """Say that every instance's answer was proven bad."""
-    instances = "instance's answer was" if tried == 1 else "instances' answers were"
-    return error_body(
-        502,
-        "AnswersUnfit",
-        f"{tried} {instances} withheld as damaged ({reason}); send it again",
-    )
+    """Say that every instance's answer was proven bad, and whether another try can help."""
+    if tried > 1:
+        code, found = "answers_unfit_everywhere", f"{tried} instances' answers were withheld"
+        advice = EVERYWHERE
+    else:
+        code, found = "answers_unfit", "1 instance's answer was withheld"
+        advice = "nobody else answered; send it again"
+    message = f"{found} as damaged ({reason}): {advice}"
+    return door_body("AnswersUnfit", code, message)
+
+
+EVERYWHERE = (
+    "the prompt or the model version is at fault, so sending it again will not help; change the "
+    "prompt, or tell those who run the pool"
+)
+"""What is known of a request that was answered badly by more than one instance."""
 
 
 def too_large(limit_bytes: int) -> bytes:

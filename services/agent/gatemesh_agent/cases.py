@@ -1,6 +1,8 @@
 """One guarded request, and what has become of it so far."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.client import Client
@@ -24,6 +26,35 @@ class Bounds:
     shield: Shield
 
 
+MoveCause = Literal["busy", "error", "torn", "silent", "stalled"]
+"""Why a request whose client has got nothing yet may go to another instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineError:
+    """An answer that is no answer, as the engine gave it."""
+
+    life: Life
+    cause: MoveCause
+    status: int
+    http_reason: str | None
+    headers: Mapping[str, str]
+    body: bytes
+    length: int | None
+    """None for a stream."""
+
+    async def give(self, client: Client) -> None:
+        """Send it to the client as it came.
+
+        Raises:
+            ClientGoneError: the client has left.
+        """
+        where = self.life.instance_id
+        await client.begin(self.status, self.http_reason, self.headers, where, self.length)
+        await client.write(self.body)
+        await client.end()
+
+
 @dataclass(slots=True)
 class Case:
     """One guarded request and what has become of it so far."""
@@ -41,6 +72,8 @@ class Case:
     """An instance whose log probabilities are NaN: it can still answer without them."""
     withheld: list[Withheld] = field(default_factory=list)
     """Answers that were bad, in shield mode."""
+    errors: list[EngineError] = field(default_factory=list)
+    """Errors of engines that the client has not got."""
     deaths: int = 0
     """Engines that died under it before they had said anything."""
     key: str | None = None

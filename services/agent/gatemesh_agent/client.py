@@ -44,6 +44,17 @@ async def read_body(request: web.BaseRequest, limit_bytes: int) -> bytes | None:
     return b"".join(pieces)
 
 
+def body_at_hand(request: web.BaseRequest, limit_bytes: int) -> bytes | None:
+    """Return a request's whole body where it came with its headers and nobody has to wait for it.
+
+    None where it did not, or is larger than the limit.
+    """
+    content = request.content
+    if not content.is_eof() or content.exception() or hdrs.EXPECT in request.headers:
+        return None
+    return content.read_nowait(-1) if content.total_bytes <= limit_bytes else None
+
+
 async def allow_body(request: web.BaseRequest) -> None:
     """Tell a client that waits for leave to send its body that it may."""
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
@@ -103,7 +114,8 @@ class Client:
         if instance_id is not None:
             sent[INSTANCE] = instance_id
         sent[REQUEST_ID] = self.request_id
-        sent.update({name.replace("_", "-"): value for name, value in extra.items()})
+        if extra:
+            sent.update({name.replace("_", "-"): value for name, value in extra.items()})
         kind = web.StreamResponse if length is None else WholeResponse
         response = kind(status=status, reason=reason, headers=sent)
         try:
@@ -148,6 +160,9 @@ class Client:
         """
         assert self._response is not None  # noqa: S101
         try:
+            if self._has_room(0):
+                await self._response.write_eof()
+                return
             async with asyncio.timeout(self._stall_s):
                 await self._response.write_eof()
         except ConnectionError as error:

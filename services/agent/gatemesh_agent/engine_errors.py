@@ -4,12 +4,17 @@ Source: vLLM 0.32.0, seen with a real engine: refused in a drain, died, capped l
 """
 
 import re
+from json import JSONDecoder
 
 DRAIN_REFUSED = b"cannot schedule new futures after shutdown"
 ENGINE_DIED = b"EngineCore encountered an issue"
 HIGHEST_ALLOWED = re.compile(rb"greater than max allowed: (\d{1,6})")
 
 INTERNAL_ERROR = 500
+NO_ROOM = (429, 503)
+"""An engine, or what stands before it, has too much to do."""
+PASSING = frozenset({429, 500, 502, 503, 504})
+"""Statuses under which another engine may answer the same request."""
 
 
 def drain_refused(status: int, body: bytes) -> bool:
@@ -20,6 +25,21 @@ def drain_refused(status: int, body: bytes) -> bool:
 def engine_died(status: int, body: bytes) -> bool:
     """Return True when the engine died or was stopped under the request."""
     return status == INTERNAL_ERROR and ENGINE_DIED in body
+
+
+def may_pass(status: int) -> bool:
+    """Return True for an error of the engine's own, after which another may answer."""
+    return status in PASSING
+
+
+def told_status(data: bytes) -> int:
+    """Return the status that the error tells with which a stream opens; 500 where it tells none."""
+    try:
+        event, _ = JSONDecoder().raw_decode(data.removeprefix(b"data: ").decode())
+        code = event["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return INTERNAL_ERROR
+    return code if type(code) is int else INTERNAL_ERROR
 
 
 def opens_with_error(data: bytes) -> bool:

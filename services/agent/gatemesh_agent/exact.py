@@ -109,6 +109,11 @@ class ExactReport:
         self._inner.conclude(0, found, details)
 
 
+def model_of(asked: Asked) -> str:
+    """Return the model that a client asked for."""
+    return str((asked.body or {}).get("model", ""))
+
+
 @dataclass(slots=True)
 class Watch:
     """One request that figures may come for, from before it is sent until after its answer."""
@@ -127,7 +132,7 @@ class Watch:
     @property
     def model(self) -> str:
         """The model that the client asked for."""
-        return str(self.body.get("model", ""))
+        return model_of(self.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +198,10 @@ class ExactFigures:
     def watch(self, exchange: Exchange, report: Report) -> tuple[Report, Callable[[], None]]:
         """Return a report that waits for figures, and what is to be called at the answer's end."""
         asked, probe_id = exchange.request.asked, exchange.probe_id
-        watch = self._watches.get(probe_id) or Watch(asked)
-        self._sizes.learn(exchange.life, watch.model)
+        self._sizes.learn(exchange.life, model_of(asked))
         if not probe_id:
             return report, nobody
+        watch = self._watches.get(probe_id) or Watch(asked)
         self._watches[probe_id] = watch
         watch.report = ExactReport(report, self._gate(watch), self._terms.clock)
         # For an answer that is judged whole, figures were first.

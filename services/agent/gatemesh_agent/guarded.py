@@ -1,13 +1,11 @@
 """Guarded requests: judged on the way through, and asked elsewhere when an instance fails early."""
 
 import time
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 
 from gatemesh_agent.after import After, Answered
 from gatemesh_agent.answers import (
-    answers_unfit,
     no_instance,
     stream_broken,
     upstream_failed,
@@ -15,12 +13,13 @@ from gatemesh_agent.answers import (
 )
 from gatemesh_agent.attribution import Finding, Told, finding_of, request_key
 from gatemesh_agent.begun import begin_answer, settle_failures
-from gatemesh_agent.cases import Attempt, Bounds, Case
+from gatemesh_agent.cases import Attempt, Bounds, Case, EngineError, MoveCause
 from gatemesh_agent.engine_errors import (
     INTERNAL_ERROR,
     drain_refused,
     engine_died,
     opens_with_error,
+    told_status,
 )
 from gatemesh_agent.errors import (
     InstanceFailedError,
@@ -31,25 +30,30 @@ from gatemesh_agent.errors import (
     WishRefusedError,
 )
 from gatemesh_agent.filtering import answer_flagged, request_flagged
+from gatemesh_agent.giving import give_first_error, give_least_bad
 from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.metrics import FLAGGED, STREAMS_BROKEN, UNFIT
+from gatemesh_agent.moving import EngineFailedError, Moving, cause_of
 from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.requests import Route
 from gatemesh_agent.rescue.carrying import Rescuer
 from gatemesh_agent.rescue.story import StreamFaultError
 from gatemesh_agent.routing import Router
-from gatemesh_agent.shield import Withheld, least_bad, worst
-from gatemesh_agent.stream import GuardedStream, announces_only, cut_whole, parse_plain
-from gatemesh_agent.strippers import Stripper, stripper_of
+from gatemesh_agent.shield import Withheld, worst
+from gatemesh_agent.stream import GuardedStream, announces_only
+from gatemesh_agent.strippers import stripper_of
 from gatemesh_agent.under_way import under_way
 from gatemesh_agent.upstream import Reply, Upstream
-from gatemesh_agent.watchdog import Waiting, Watch
-from gatemesh_agent.wishes import NOTHING, Wishes
+from gatemesh_agent.usual_events import UsualEvents
+from gatemesh_agent.watchdog import Watch
+from gatemesh_agent.whole import is_torn, judged_whole
+from gatemesh_agent.wishes import NOTHING, Wish, Wishes
 from gatemesh_common.messages import Reason, RoutedInstance
 
 OK = 200
 BAD_REQUEST = 400
 CLIENT_ERRORS = range(400, 500)
+LARGEST_ERROR_BYTES = 2**20
 
 
 class Guard:
@@ -66,8 +70,11 @@ class Guard:
         after: After,
         watch: Watch,
         bounds: Bounds,
+        moving: Moving | None = None,
         rescuer: Rescuer | None = None,
     ) -> None:
+        self._moving = moving
+        """Set where errors of engines are kept from clients."""
         self._rescuer = rescuer
         self._router = router
         self._upstream = upstream
@@ -103,7 +110,8 @@ class Guard:
     def _next(self, case: Case) -> RoutedInstance | None:
         if len(case.tried) > self._bounds.reroutes:
             return None
-        return self._router.pick(time.monotonic(), case.tried)
+        choose = self._router.relief if case.errors else self._router.pick
+        return choose(time.monotonic(), case.tried)
 
     async def _try(self, case: Case, instance: RoutedInstance) -> bool:
         """Return True when the client has its answer, good or bad."""
@@ -111,11 +119,12 @@ class Guard:
         case.tried.append(instance.instance_id)
         try:
             wish = self._wishes.of(case.request.asked, life)
-            with self._under_way(case, instance, life) as wait:
-                await self._ask(Attempt(case, instance, life, wish, wait))
+            await self._ask_at(case, instance, life, wish)
         except InstanceFailedError as failure:
             self._note_failure(case, failure, life)
             return False
+        except EngineFailedError as failure:
+            return await self._moved(case, failure.error)
         except StreamFaultError as fault:
             await self._carry_on(fault)
         except NanRefusedError:
@@ -128,10 +137,31 @@ class Guard:
             UNFIT.labels(fate="withheld").inc()
             return False
         except InstanceSilentError as silence:
-            self._reporter.window(life).count_status(INTERNAL_ERROR)
-            settle_failures(self._reporter, case, None)
-            body = upstream_silent(instance.instance_id, silence.waited_s)
-            await case.client.fail(504, body, instance.instance_id)
+            return await self._silent(case, life, silence)
+        return True
+
+    async def _moved(self, case: Case, error: EngineError) -> bool:
+        """Keep an engine's error; give the client the first one where nobody else may be asked."""
+        case.errors.append(error)
+        if error.cause == "busy":
+            self._router.shun(error.life.instance_id, time.monotonic())
+        if self._moves(case, error.cause):
+            return False
+        await self._give_up(case)
+        return True
+
+    def _moves(self, case: Case, cause: MoveCause) -> bool:
+        return self._moving is not None and self._moving.allows(case, cause)
+
+    async def _silent(self, case: Case, life: Life, silence: InstanceSilentError) -> bool:
+        """Have somebody else answer, or tell the client that nothing came."""
+        if self._moves(case, "silent"):
+            self._note_failure(case, InstanceFailedError("broken", str(silence)), life)
+            return False
+        self._reporter.window(life).count_status(INTERNAL_ERROR)
+        settle_failures(self._reporter, case, None)
+        body = upstream_silent(life.instance_id, silence.waited_s)
+        await case.client.fail(504, body, life.instance_id)
         return True
 
     async def _carry_on(self, fault: StreamFaultError) -> None:
@@ -139,13 +169,20 @@ class Guard:
         assert self._rescuer is not None  # noqa: S101
         await self._rescuer.carry_on(fault.story, fault.fault)
 
-    @contextmanager
-    def _under_way(self, case: Case, instance: RoutedInstance, life: Life) -> Iterator[Waiting]:
-        """Count a request at an instance, and have the watchdog wait with it."""
+    async def _ask_at(
+        self,
+        case: Case,
+        instance: RoutedInstance,
+        life: Life,
+        wish: Wish,
+        *,
+        is_last: bool = False,
+    ) -> None:
+        """Ask an instance, count the request there, and have the watchdog wait with it."""
         with under_way(self._router, instance.instance_id):
             wait = self._watch.begin(case.request, life, instance.base_url, time.monotonic())
             try:
-                yield wait
+                await self._ask(Attempt(case, instance, life, wish, wait, is_last))
             finally:
                 self._watch.end(wait, time.monotonic())
 
@@ -157,8 +194,11 @@ class Guard:
 
     async def _give_up(self, case: Case) -> None:
         """No instance is left that could answer as asked."""
-        if self._bounds.shield.is_up and case.withheld:
-            await self._give_least_bad(case)
+        if self._bounds.shield.is_up and case.withheld and not case.errors:
+            await give_least_bad(self._reporter, case)
+            return
+        if case.errors:
+            await give_first_error(self._reporter, case)
             return
         if case.last_resort is not None and await self._try_plain(case, case.last_resort):
             return
@@ -172,31 +212,11 @@ class Guard:
             self._reporter.reject_all(case.request.origin)
             await case.client.fail(503, no_instance(self._bounds.pool), Retry_After="1")
 
-    async def _give_least_bad(self, case: Case) -> None:
-        """Every answer was objected to: one that is not proven bad passes, and says so."""
-        answer, client = least_bad(case.withheld), case.client
-        settle_failures(self._reporter, case, answer.instance_id if answer else None)
-        if answer is None or answer.body is None:
-            UNFIT.labels(fate="refused").inc()
-            first = case.withheld[0]
-            body = answers_unfit(first.reason, len(case.withheld))
-            await client.fail(502, body, first.instance_id)
-            return
-        UNFIT.labels(fate="passed").inc()
-        headers, size = answer.headers or {}, len(answer.body)
-        await client.begin(
-            *(answer.status, answer.http_reason, headers, answer.instance_id, size),
-            X_Gatemesh_Unfit=answer.reason,
-        )
-        await client.write(answer.body)
-        await client.end()
-
     async def _try_plain(self, case: Case, instance: RoutedInstance) -> bool:
         """Ask as the client asked, without log probabilities; True when that gave an answer."""
         life = Life.of(instance, self._router.view.version)
         try:
-            with self._under_way(case, instance, life) as wait:
-                await self._ask(Attempt(case, instance, life, NOTHING, wait, is_last=True))
+            await self._ask_at(case, instance, life, NOTHING, is_last=True)
         except (InstanceFailedError, InstanceSilentError) as failure:
             broken = InstanceFailedError("broken", str(failure))
             self._note_failure(case, broken, life)
@@ -212,12 +232,12 @@ class Guard:
 
     async def _exchange(self, attempt: Attempt) -> None:
         request = attempt.case.request
-        order = replace(request.order, body=attempt.wish.body(request.asked))
+        order = request.order.with_body(attempt.wish.body(request.asked))
         begun_s = time.monotonic()
-        async with AsyncExitStack() as stack:
+        reply: Reply | None = None
+        try:
             async with self._hope(attempt):
-                asking = self._upstream.ask(attempt.instance.base_url, order)
-                reply = await stack.enter_async_context(asking)
+                reply = await self._upstream.open(attempt.instance.base_url, order)
                 first = await reply.first()
             if reply.is_stream and reply.status == OK:
                 taken_s = time.monotonic() - begun_s
@@ -225,13 +245,18 @@ class Guard:
                 await self._stream(attempt, reply, first)
             else:
                 await self._whole(attempt, reply, first)
+        finally:
+            if reply is not None:
+                reply.close()
 
     def _hope(self, attempt: Attempt) -> AbstractAsyncContextManager[None]:
         """Return what ends the wait for an instance in which others have lost hope."""
         if self._rescuer is None:
             return nullcontext()
-        streamed = bool((attempt.case.request.asked.body or {}).get("stream"))
-        return self._rescuer.leaving.waiting(attempt.life, streamed=streamed)
+        case = attempt.case
+        streamed = bool((case.request.asked.body or {}).get("stream"))
+        may_leave = None if streamed else lambda: self._moves(case, "stalled")
+        return self._rescuer.leaving.waiting(attempt.life, may_leave)
 
     async def _begin(self, attempt: Attempt, reply: Reply, length: int | None) -> None:
         """From here on nobody else can answer this client."""
@@ -278,9 +303,10 @@ class Guard:
 
     async def _stream(self, attempt: Attempt, reply: Reply, first: bytes) -> None:
         first = await self._opening(attempt, reply, first)
+        if not first and self._moving is not None and not attempt.is_last:
+            raise InstanceFailedError("broken", "ended its answer before it began")
         if opens_with_error(first):
-            died = engine_died(INTERNAL_ERROR, first)
-            self._check(attempt, INTERNAL_ERROR if died else BAD_REQUEST, first)
+            first = await self._clients_error(attempt, reply, first)
         elif self._rescuer is not None and not attempt.is_last:
             await self._rescuer.run(self._rescuer.open(attempt.case), attempt, reply, first)
             return
@@ -297,6 +323,30 @@ class Guard:
         self._hear(attempt, judge)
         await client.end()
         self._tell(attempt, judge, streamed=True)
+
+    async def _clients_error(self, attempt: Attempt, reply: Reply, first: bytes) -> bytes:
+        """Return the error with which a stream opens, as far as it was read; raise if another may.
+
+        Raises:
+            EngineFailedError: it is the engine's own.
+        """
+        if self._moving is not None:
+            with suppress(StreamBrokenError):
+                first, _ = await reply.whole(first, LARGEST_ERROR_BYTES)
+        died = engine_died(INTERNAL_ERROR, first)
+        self._check(attempt, INTERNAL_ERROR if died else BAD_REQUEST, first)
+        self._move(attempt, reply, first, cause_of(told_status(first), first))
+        return first
+
+    def _move(self, attempt: Attempt, reply: Reply, body: bytes, cause: MoveCause | None) -> None:
+        """Raise where somebody else is to answer instead."""
+        if cause is None or self._moving is None or attempt.is_last:
+            return
+        length = None if reply.is_stream else len(body)
+        reason, headers = reply.response.reason, reply.response.headers
+        raise EngineFailedError(
+            EngineError(attempt.life, cause, reply.status, reason, headers, body, length)
+        )
 
     async def _pump(self, attempt: Attempt, reply: Reply, first: bytes, judge: AnswerJudge) -> None:
         """Forward a stream piece by piece; the engine is read no faster than the client reads.
@@ -329,6 +379,7 @@ class Guard:
             drops_bare=asked.route is Route.CHAT and not asked.keeps_bare_events,
             limit_bytes=self._bounds.max_event_bytes,
             stripper=stripper_of(asked.route),
+            usual=UsualEvents() if asked.route is Route.CHAT else None,
         )
 
     async def _whole(self, attempt: Attempt, reply: Reply, first: bytes) -> None:
@@ -343,12 +394,15 @@ class Guard:
             return
         self._check(attempt, reply.status, body)
         if reply.status != OK:
+            self._move(attempt, reply, body, cause_of(reply.status, body))
             await self._give(attempt, reply, body)
             self._after.refused(attempt.case.request, attempt.life, reply.status, body)
             return
         with self._judge(attempt, streamed=False) as judge:
-            stripper = stripper_of(attempt.case.request.asked.route)
-            body = judged_whole(body, judge, reply, stripper if attempt.wish.count else None)
+            asked = attempt.case.request.asked
+            stripper = stripper_of(asked.route) if attempt.wish.count else None
+            body = judged_whole(body, judge, reply, stripper, asked)
+        self._move(attempt, reply, body, "torn" if is_torn(attempt, reply, judge) else None)
         self._hear(attempt, judge)
         if judge.flagged and self._bounds.shield.is_up:
             FLAGGED.labels(gate=judge.flagged[0].name, stage="answer").inc()
@@ -415,7 +469,7 @@ class Guard:
         if self._router.is_out(attempt.instance.instance_id):
             raise InstanceFailedError("draining", "was stopped under the request")
         case = attempt.case
-        if self._rescuer is not None and not case.deaths and not attempt.is_last:
+        if self._moving is not None and not case.deaths and not attempt.is_last:
             case.deaths += 1
             raise InstanceFailedError("broken", "died under the request")
 
@@ -428,23 +482,3 @@ class Guard:
         lesser = self._wishes.lessened(attempt.wish, attempt.life, body)
         if lesser is not None:
             raise WishRefusedError(lesser)
-
-
-def judged_whole(body: bytes, judge: AnswerJudge, reply: Reply, stripper: Stripper | None) -> bytes:
-    """Judge an answer that is not streamed; return what the client gets.
-
-    Without a stripper nothing was added to the request.
-    """
-    if not reply.is_plain_json:
-        judge.give_up("unreadable")
-        return body
-    try:
-        if stripper is None:
-            judge.take_event(parse_plain(body, 0))
-            return body
-        parted = stripper.part(body, 0)
-    except (ValueError, RecursionError):
-        judge.give_up("unreadable")
-        return cut_whole(body, stripper) if stripper else body
-    judge.take_event(parted.fields)
-    return parted.rest

@@ -16,7 +16,9 @@ from gatemesh_agent.judging import Judging
 from gatemesh_agent.labels import labels_of
 from gatemesh_agent.lossy_sending import LossySender
 from gatemesh_agent.metrics import CAPTURES_DROPPED, SAMPLES_DROPPED
+from gatemesh_agent.moving import Moving, MovingTerms
 from gatemesh_agent.reporting import Reporter
+from gatemesh_agent.rescue.budget import RescueBudget
 from gatemesh_agent.rescue.carrying import Rescuer
 from gatemesh_agent.rescue.hold import HoldBounds
 from gatemesh_agent.rescue.leaving import Leaving
@@ -31,7 +33,7 @@ from gatemesh_agent.shield import Shield
 from gatemesh_agent.sign_reading import SignReader
 from gatemesh_agent.signs import Signs
 from gatemesh_agent.stall_check import StallCheck
-from gatemesh_agent.stall_watch import StallWatch
+from gatemesh_agent.stall_watch import StallWatch, nobody
 from gatemesh_agent.thrift import Busyness, ClientWishes, Thrift, ThriftTerms
 from gatemesh_agent.upstream import Upstream
 from gatemesh_agent.watchdog import Patience, Watch
@@ -98,8 +100,11 @@ def build_guarding(
     captures = build_captures(settings, router, upstream, captured)
     judging.captures = captures.open
     parts = Parts(router, upstream, judging, reporter, wishes, after, watch)
+    budget = RescueBudget(settings.rescue_per_minute, settings.rescue_tenant_share)
+    rescuer = build_rescuer(settings, parts, opinions.ask, budget)
     guard = Guard(
-        rescuer=build_rescuer(settings, parts, opinions.ask),
+        moving=build_moving(settings, router, budget),
+        rescuer=rescuer,
         router=router,
         upstream=upstream,
         judging=judging,
@@ -115,6 +120,7 @@ def build_guarding(
         reporter=reporter,
         is_out=router.is_out,
         threshold_s=settings.stall_s,
+        heed=nobody if rescuer is None else rescuer.leaving.note_proof,
     )
     return Guarding(*(guard, opinions, sampling, samples), captures, captured, stalls, reporter)
 
@@ -131,8 +137,19 @@ class Parts(NamedTuple):
     watch: Watch
 
 
+def build_moving(settings: AgentSettings, router: Router, budget: RescueBudget) -> Moving | None:
+    """Return what has errors of engines answered elsewhere; None where clients are to see them."""
+    if settings.guard == "observe":
+        return None
+    moves = min(settings.reroutes, settings.rescue_continuations)
+    return Moving(router, budget, MovingTerms(moves, settings.total_s))
+
+
 def build_rescuer(
-    settings: AgentSettings, parts: Parts, unheard: Callable[[str], None]
+    settings: AgentSettings,
+    parts: Parts,
+    unheard: Callable[[str], None],
+    budget: RescueBudget,
 ) -> Rescuer | None:
     """Return what carries streams on; None where that is not wanted."""
     if settings.guard != "rescue":
@@ -160,6 +177,7 @@ def build_rescuer(
         terms=terms,
         reroutes=settings.reroutes,
         unheard=unheard,
+        budget=budget,
     )
 
 

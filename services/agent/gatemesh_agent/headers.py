@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -39,16 +40,22 @@ def passing(headers: Mapping[str, str] | CIMultiDictProxy[str], *without: str) -
 
     A repeated name is spelled as it was the first time.
     """
-    connection = headers.get("Connection", "")
-    dropped = HOP_BY_HOP | {name.strip().lower() for name in connection.split(",")}
-    dropped |= {name.lower() for name in without}
+    dropped = dropped_by(headers.get("Connection", ""), without)
     kept: CIMultiDict[str] = CIMultiDict()
     spelled: dict[str, str] = {}
     for name, value in headers.items():
-        if name.lower() not in dropped:
+        small = name.lower()
+        if small not in dropped:
             # aiohttp sends only the last of two that differ in case alone.
-            kept.add(spelled.setdefault(name.lower(), name), value)
+            kept.add(spelled.setdefault(small, name), value)
     return kept
+
+
+@lru_cache(maxsize=256)
+def dropped_by(connection: str, without: tuple[str, ...]) -> frozenset[str]:
+    """Return the names, in small letters, of headers that do not pass: the same for nearly all."""
+    named = {name.strip().lower() for name in connection.split(",")}
+    return HOP_BY_HOP | named | {name.lower() for name in without}
 
 
 def usable_request_id(value: str | None) -> str | None:

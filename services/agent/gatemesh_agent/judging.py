@@ -116,10 +116,11 @@ class ChoiceJudge:
             self._transcript.take(reading)
         if reading.calls:
             self._calls.add(reading.calls)
-        if reading.text:
-            self._take(self._chain.feed_text(reading.text))
-        if reading.steps:
-            self._take(self._chain.feed_steps(reading.steps))
+        # Nearly nothing that is fed proves anything.
+        if reading.text and (proven := self._chain.feed_text(reading.text)):
+            self._take(proven)
+        if reading.steps and (proven := self._chain.feed_steps(reading.steps)):
+            self._take(proven)
 
     @property
     def suspicion(self) -> float:
@@ -230,11 +231,21 @@ class AnswerJudge:
             return
         begun_s = perf_counter()
         if self._evidence is not None:
-            whole = raw is None or len(raw) <= MOST_EVENT_BYTES
-            self._evidence.keep(fields if raw is None else raw if whole else b"")
+            self._evidence.keep(fields if raw is None else kept(raw))
         for part in self._read(fields, self._top_logprobs):
             self.progress += 1
             self._take_part(part)
+        self._spent_s += perf_counter() - begun_s
+
+    def take_part(self, part: Part, raw: bytes) -> None:
+        """Judge what was read of a streamed event, `raw` as it came."""
+        if self.given_up:
+            return
+        begun_s = perf_counter()
+        if self._evidence is not None:
+            self._evidence.keep(kept(raw))
+        self.progress += 1
+        self._take_part(part)
         self._spent_s += perf_counter() - begun_s
 
     def resume(self, text: str) -> None:
@@ -283,9 +294,11 @@ class AnswerJudge:
         self.listener = None
 
     def _take_part(self, part: Part) -> None:
-        if part.choice not in self._choices and len(self._choices) >= MOST_CHOICES:
-            return
-        judge = self._judge(part.choice)
+        judge = self._choices.get(part.choice)
+        if judge is None:
+            if len(self._choices) >= MOST_CHOICES:
+                return
+            judge = self._judge(part.choice)
         judge.feed(part.reading)
         if part.finish_reason is not None:
             judge.finish(part.finish_reason)
@@ -436,6 +449,11 @@ class Judging:
             READERS[asked.route],
             evidence=evidence,
         )
+
+
+def kept(event: bytes) -> bytes:
+    """Return what is kept of an event as evidence: nothing where it is too long."""
+    return event if len(event) <= MOST_EVENT_BYTES else b""
 
 
 def nobody() -> None:

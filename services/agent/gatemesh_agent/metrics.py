@@ -116,6 +116,12 @@ RESCUES_REFUSED = Counter(
     "Streams that were not continued elsewhere, by why.",
     ["why"],
 )
+MOVED = Counter(
+    "gatemesh_agent_moved_total",
+    "Requests that an instance failed before their first token, by why (busy, error, torn, silent, "
+    "stalled) and by whether another was asked (moved) or the error went to the client (passed).",
+    ["cause", "outcome"],
+)
 CONTINUATIONS = Counter(
     "gatemesh_agent_continuations_total",
     "Parts of streams that another instance began to write: by ids, text, or as a restart.",

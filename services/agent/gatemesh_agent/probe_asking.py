@@ -8,7 +8,7 @@ from uuid import uuid4
 import orjson
 from multidict import CIMultiDict
 
-from gatemesh_agent.engine_errors import names_logprobs
+from gatemesh_agent.engine_errors import NO_ROOM, names_logprobs
 from gatemesh_agent.errors import InstanceFailedError, InstanceSilentError, StreamBrokenError
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.judging import Judging
@@ -20,7 +20,6 @@ from gatemesh_common.messages import Reason
 
 OK = 200
 CLIENT_ERRORS = range(400, 500)
-NO_ROOM = (429, 503)
 UNKNOWN_FIELDS = (400, 422)
 """Statuses of engines that take no field they do not know."""
 POLL_S = 0.25

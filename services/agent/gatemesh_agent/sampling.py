@@ -52,9 +52,9 @@ class Sampling:
 
     def cause_of(self, answer: Answered, now_s: float) -> Cause | None:
         """Return why an answer goes to the shadow; None when it does not."""
-        if not self._terms.per_s or not is_comparable(answer, self._terms.max_bytes):
-            return None
-        return self._wanted(answer, now_s)
+        # Few are wanted: whether they can be compared is looked at last.
+        cause = self._wanted(answer, now_s) if self._terms.per_s else None
+        return cause if cause and is_comparable(answer, self._terms.max_bytes) else None
 
     def has_room(self, now_s: float) -> bool:
         """Return True and count a sample while fewer went in the last second than may."""

@@ -165,10 +165,10 @@ class AgentSettings(ServiceSettings):
     """Longest time for which they are."""
 
     rescue_continuations: int = Field(default=2, ge=0, le=10)
-    """Times that one answer may be continued by another instance; 0 cuts it with an error."""
+    """Times that one answer may go to another instance for an engine's fault; 0: never."""
 
     rescue_per_minute: int = Field(default=600, ge=0, le=1_000_000)
-    """Answers continued in a minute, all together: beyond it the whole pool may be at fault."""
+    """Answers that do so in a minute, all together: beyond it the whole pool may be at fault."""
 
     rescue_tenant_share: float = Field(default=0.5, gt=0, le=1)
     """Share of these that one tenant may use."""

@@ -143,9 +143,12 @@ class Signs:
         return self._judge(BURST, life, note)
 
     def _add(self, life: Life, note: Note) -> None:
-        if life not in self._lives and len(self._lives) >= MOST_LIVES:
-            self._lives.pop(next(iter(self._lives)))
-        self._lives.setdefault(life, History()).notes.append(note)
+        history = self._lives.get(life)
+        if history is None:
+            if len(self._lives) >= MOST_LIVES:
+                self._lives.pop(next(iter(self._lives)))
+            history = self._lives[life] = History()
+        history.notes.append(note)
 
     def _judge(self, sign: Sign, life: Life, note: Note) -> Judgement | None:
         if not sign.shows(note):

@@ -21,6 +21,10 @@ SOON_S = 10.0
 """Pause after a look that found nothing."""
 
 
+def nobody(_life: Life) -> None:
+    """Tell nobody."""
+
+
 class StallWatch:
     """Looks every second who is quiet, and has each looked at, once at a time."""
 
@@ -32,7 +36,10 @@ class StallWatch:
         reporter: Reporter,
         is_out: Callable[[str], bool],
         threshold_s: float,
+        heed: Callable[[Life], None] = nobody,
     ) -> None:
+        self._heed = heed
+        """Told of each life that makes no progress."""
         self._watch = watch
         self._check = check
         self._reporter = reporter
@@ -69,6 +76,7 @@ class StallWatch:
             STALL_CHECKS.labels(found=outcome_of(stall)).inc()
             if stall is not None and not self._is_out(life.instance_id):
                 rest_s = AGAIN_S
+                self._heed(life)
                 self._report(quiet, stall, time.monotonic() - begun_s)
         except Exception:
             log.exception("stall_check_failed_itself", extra={"instance_id": life.instance_id})

@@ -58,7 +58,9 @@ class Window:
 
     def count_gate(self, level: CheckLevel, outcome: Outcome, reason: str) -> None:
         """Count what a gate concluded; what it could not judge is never a pass."""
-        tally = self.gates.setdefault(level, Tally())
+        tally = self.gates.get(level)
+        if tally is None:
+            tally = self.gates[level] = Tally()
         if outcome is Outcome.PASSED:
             tally.passed += 1
         elif outcome is Outcome.FAILED:

@@ -44,17 +44,25 @@ class Order:
     body: Any = None
     """Bytes, an asynchronous iterable of bytes, or None."""
 
+    def with_body(self, body: bytes) -> "Order":
+        """Return the same request with another body."""
+        return Order(self.method, self.path, self.headers, body)
+
 
 class Reply:
     """An instance's answer whose headers are here and whose body is still to be read."""
 
     def __init__(
-        self, response: aiohttp.ClientResponse | Answer, patience: Patience, begun_s: float
+        self,
+        response: aiohttp.ClientResponse | Answer,
+        patience: Patience,
+        begun_s: float,
+        alarm: "Alarm | None" = None,
     ) -> None:
         self.response = response
         self._patience = patience
         self._ends_s = begun_s + patience.total_s
-        self._alarm = Alarm()
+        self._alarm = alarm or Alarm()
 
     @property
     def status(self) -> int:
@@ -140,6 +148,9 @@ class Reply:
             StreamBrokenError: as `more` does.
         """
         pieces, size = [begun], len(begun)
+        if size <= limit_bytes and self.response.content.at_eof():
+            # A small answer is all there with its first bytes; waiting for no more takes a while.
+            return begun, True
         while size <= limit_bytes:
             piece = await self.more()
             if not piece:
@@ -223,24 +234,46 @@ class Upstream:
             InstanceFailedError: no connection, or it broke before the answer's headers.
             InstanceSilentError: no headers in time.
         """
-        begun_s = time.monotonic()
-        response = await self._request(base_url, order)
-        reply = Reply(response, self._patience, begun_s)
+        reply = await self.open(base_url, order)
         try:
             yield reply
         finally:
             reply.close()
 
-    async def _request(self, base_url: str, order: Order) -> aiohttp.ClientResponse | Answer:
+    async def open(self, base_url: str, order: Order) -> Reply:
+        """Send a request and return the answer, which has to be closed.
+
+        Raises:
+            InstanceFailedError: no connection, or it broke before the answer's headers.
+            InstanceSilentError: no headers in time.
+        """
+        begun_s, alarm = time.monotonic(), Alarm()
         try:
-            async with asyncio.timeout(self._patience.first_byte_s):
-                return await self._send(base_url, order)
+            response = await self._request(base_url, order, alarm)
+        except BaseException:
+            alarm.stop()
+            raise
+        return Reply(response, self._patience, begun_s, alarm)
+
+    async def _request(
+        self, base_url: str, order: Order, alarm: "Alarm"
+    ) -> aiohttp.ClientResponse | Answer:
+        # The alarm of the whole answer: a timer of its own for the headers takes as long again.
+        alarm.set(self._patience.first_byte_s)
+        try:
+            return await self._send(base_url, order)
+        except asyncio.CancelledError:
+            if alarm.was_it():
+                raise InstanceSilentError(self._patience.first_byte_s) from None
+            raise
         except UNREACHABLE as error:
             raise InstanceFailedError("unreachable", "accepts no connection") from error
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise InstanceSilentError(self._patience.first_byte_s) from error
             raise InstanceFailedError("broken", "broke the connection before its answer") from error
+        finally:
+            alarm.lift()
 
     async def _send(self, base_url: str, order: Order) -> aiohttp.ClientResponse | Answer:
         body = order.body

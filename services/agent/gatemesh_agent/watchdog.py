@@ -111,7 +111,10 @@ class Watch:
     def begin(self, request: ClientRequest, life: Life, base_url: str, now_s: float) -> Waiting:
         """Take in a request that is sent to an instance."""
         wait = Waiting(request, life, base_url, now_s)
-        self._lives.setdefault(life, Watched(looked_s=now_s)).waits.add(wait)
+        watched = self._lives.get(life)
+        if watched is None:
+            watched = self._lives[life] = Watched(looked_s=now_s)
+        watched.waits.add(wait)
         return wait
 
     def note(self, wait: Waiting, progress: int, now_s: float) -> None:

@@ -1,7 +1,9 @@
 """The metrics of several workers as those of one agent: counts are added, states are not."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
@@ -111,19 +113,29 @@ class WorkerMetrics(Collector):
         self._read = read
         self._last: dict[int, Page] = {}
         self._ended: Page = {}
+        self._ends: Counter[int] = Counter()
+        self._lock = Lock()
+        """Workers are read by the threads that answer scrapes, and end in the event loop."""
 
     def ended(self, index: int) -> None:
         """Keep what a worker had counted when it was read last: its successor begins at 0."""
-        page = self._last.pop(index, None)
-        if page is not None:
-            self._ended = joined((self._ended, counts_in(page)))
+        with self._lock:
+            self._ends[index] += 1
+            page = self._last.pop(index, None)
+            if page is not None:
+                self._ended = joined((self._ended, counts_in(page)))
 
     def collect(self) -> Iterator[Metric]:
         """Read every worker and yield the metrics of all together."""
-        for index, text in self._read().items():
-            page = read_page(text)
-            self._last[index] = page if index != OWN else supervisors(page)
-        for family in joined((self._ended, *self._last.values())).values():
+        ends = self._ends.copy()
+        pages = {index: read_page(text) for index, text in self._read().items()}
+        with self._lock:
+            for index, page in pages.items():
+                # What ended while it was read is counted among the ended already.
+                if self._ends[index] == ends[index]:
+                    self._last[index] = page if index != OWN else supervisors(page)
+            whole = joined((self._ended, *self._last.values()))
+        for family in whole.values():
             yield family.metric()
 
 

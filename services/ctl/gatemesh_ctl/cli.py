@@ -1,8 +1,10 @@
 """`gatemesh-ctl`: what operators see and ask for."""
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from gatemesh_ctl import cli_capture, cli_insight, cli_requests
 from gatemesh_ctl.added import add_commands
+from gatemesh_ctl.addresses import read_run
 from gatemesh_ctl.application import (
     COMMAND_COLUMNS,
     EXIT_FAILED,
@@ -41,6 +44,7 @@ from gatemesh_ctl.application import (
 from gatemesh_ctl.completing import incident_ids
 from gatemesh_ctl.errors import CtlError, UnreachableError
 from gatemesh_ctl.output import printable, table_of
+from gatemesh_ctl.starting import STARTING, is_starting
 from gatemesh_ctl.summary import needs, pool_rows, queue_row, unwell
 
 if TYPE_CHECKING:
@@ -73,12 +77,14 @@ def status(*, json_form: JsonForm = False) -> None:
             parts |= read()
         except CtlError as error:
             faults.append(error)
+    starting = is_starting(read_run(os.environ, Path.cwd()), addresses())
+    told = needs(parts, starting=starting)
     if json_form:
-        told = {"needs": needs(parts), "faults": [fault.wrong for fault in faults]}
-        show_json({**parts, **told})
+        words = [fault.wrong for fault in faults]
+        show_json({**parts, "needs": told, "faults": words, "starting": starting})
     else:
-        show_status(parts)
-    for fault in faults:
+        show_status(parts, [STARTING] if starting else [], told)
+    for fault in () if starting else faults:
         print_error(fault)
     if faults:
         raise typer.Exit(EXIT_FAILED)
@@ -107,8 +113,8 @@ def read_queues() -> "dict[str, list[Row]]":
     return {"queues": [queue_row(state) for state in states]}
 
 
-def show_status(parts: "dict[str, list[Row]]") -> None:
-    """Print what is known, and one line on what needs a person."""
+def show_status(parts: "dict[str, list[Row]]", *remarks: "Sequence[str]") -> None:
+    """Print what is known, and a line for each remark."""
     columns = (
         ("pools", POOL_COLUMNS),
         ("unwell", UNWELL_COLUMNS),
@@ -121,7 +127,7 @@ def show_status(parts: "dict[str, list[Row]]") -> None:
         if parts.get(name):
             screen.print(table_of(parts[name], shown))
             screen.print()
-    for line in needs(parts):
+    for line in chain(*remarks):
         screen.print(printable(line), markup=False)
 
 

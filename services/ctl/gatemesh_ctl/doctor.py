@@ -14,8 +14,6 @@ from gatemesh_ctl.errors import CtlError
 from gatemesh_ctl.findings import Finding, fault_of
 from gatemesh_ctl.store import Row, Store
 
-ADMIN_SUFFIX = "_admin"
-
 
 @dataclass(frozen=True)
 class Patient:
@@ -78,10 +76,6 @@ def admin_urls(given: Iterable[str], run: Mapping[str, Any]) -> dict[str, str]:
         if not equals or not url.startswith(("http://", "https://")):
             raise CtlError(f"--admin {word!r} is no NAME=URL", "as in agent=http://host:9101")
         named[name] = url
-    ports = run.get("ports")
-    local = {
-        name.removesuffix(ADMIN_SUFFIX): f"http://127.0.0.1:{port}"
-        for name, port in (ports.items() if isinstance(ports, dict) else ())
-        if name.endswith(ADMIN_SUFFIX)
-    }
-    return named or local
+    # Not its ports: some are kept for services that do not run.
+    recorded = run.get("admin_urls")
+    return named or (recorded if isinstance(recorded, dict) else {})

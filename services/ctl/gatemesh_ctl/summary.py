@@ -45,15 +45,29 @@ def queue_row(state: "QueueState") -> "Row":
 
 def remarks(queues: "list[Row]") -> list[str]:
     """Return what a person should know of the queues."""
-    lines = []
+    lines = [
+        f"{row['messages']} dead letters: gatemesh-ctl dead-letters"
+        for row in queues
+        if row["queue"] == DEAD_LETTERS and row["messages"]
+    ]
+    return [*unread(queues), *lines]
+
+
+def unread(queues: "list[Row]") -> list[str]:
+    """Return a line for each service some of whose queues nobody reads."""
+    alone: dict[str, list[str]] = {}
     for row in queues:
-        if row["queue"] == DEAD_LETTERS:
-            if row["messages"]:
-                lines.append(f"{row['messages']} dead letters: gatemesh-ctl dead-letters")
-        elif not row["consumers"]:
-            service = row["queue"].partition(".")[0]
-            lines.append(f"nobody reads {row['queue']}: is the {service} running?")
-    return lines
+        if row["queue"] != DEAD_LETTERS and not row["consumers"]:
+            alone.setdefault(row["queue"].partition(".")[0], []).append(row["queue"])
+    return [
+        f"nobody reads {names[0]}{others(len(names) - 1)}: is the {service} running?"
+        for service, names in alone.items()
+    ]
+
+
+def others(count: int) -> str:
+    """Return how many more there are, in words."""
+    return f" and {count} other queue{'s' if count > 1 else ''} of it" if count else ""
 
 
 def brakes_on(pools: "list[Row]") -> list[str]:
@@ -82,10 +96,11 @@ def unwell(health: "list[Row]") -> "list[Row]":
     return [row for row in health if row["state"] not in WELL or row["incident_id"] is not None]
 
 
-def needs(parts: "dict[str, list[Row]]") -> list[str]:
-    """Return all that needs a person, one line each."""
+def needs(parts: "dict[str, list[Row]]", *, starting: bool = False) -> list[str]:
+    """Return all that needs a person, one line each; a service that is to come needs nobody."""
+    queues = parts.get("queues", [])
     return [
         *brakes_on(parts.get("pools", [])),
-        *remarks(parts.get("queues", [])),
+        *remarks([row for row in queues if row["queue"] == DEAD_LETTERS] if starting else queues),
         *unguarded_in(parts.get("traffic", [])),
     ]

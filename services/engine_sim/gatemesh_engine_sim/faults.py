@@ -34,6 +34,7 @@ class Delivery(StrEnum):
     EXIT = "exit"
     SERVER_ERROR = "server_error"
     QUEUE_FULL = "queue_full"
+    UNENDED = "unended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,10 @@ FAULTS: dict[str, Fault] = {
     "disconnect": Fault("the connection is cut", delivery=Delivery.DISCONNECT),
     "exit": Fault("the engine dies, the process exits with code 0", delivery=Delivery.EXIT),
     "http500": Fault("500, or an error event once streaming", delivery=Delivery.SERVER_ERROR),
+    "unended": Fault(
+        "a stream that ends without a finish reason; whole: half of the JSON",
+        delivery=Delivery.UNENDED,
+    ),
     "http503": Fault("503 queue full; streamed: an error event", delivery=Delivery.QUEUE_FULL),
 }
 """Fault kinds by name; `corpus:VARIANT` is added for each recorded variant."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -71,6 +72,10 @@ class EventStream:
         await self.response.write(events)
 
 
+class UnendedError(Exception):
+    """A stream ends here as if that were its end."""
+
+
 class Generator:
     """Answers requests for text."""
 
@@ -125,7 +130,8 @@ class Generator:
         clock = self._service.clock
         async with self._service.engine.slot():
             job.begun_s = clock()
-            await self._strike(job)
+            with suppress(UnendedError):
+                await self._strike(job)
             await job.pace.reach(0, job.begun_s, clock)
             job.first_token_s = clock()
             if not job.pace.is_instant:
@@ -140,6 +146,8 @@ class Generator:
             async with self._service.engine.slot():
                 await self._send(job, stream)
                 self._count(job)
+        except UnendedError:
+            await stream.open()
         except ApiError as error:
             if not stream.is_open:
                 raise
@@ -217,7 +225,8 @@ def _whole_body(job: Job) -> bytes:
         steps = (one.step for choice in job.plan.choices for one in choice)
         if not all(step.is_finite for step in steps):
             raise not_a_number()
-    return job.wire.whole(job.plan.choices)
+    body = job.wire.whole(job.plan.choices)
+    return body[: len(body) // 2] if job.plan.delivery is Delivery.UNENDED else body
 
 
 async def _error_stream(request: web.Request, error: ApiError) -> web.StreamResponse:
@@ -271,6 +280,10 @@ async def _queue_full(_job: Job, service: Service) -> None:
     raise queue_full(service.engine.waiting)
 
 
+async def _unended(_job: Job, _service: Service) -> None:
+    raise UnendedError
+
+
 STRIKES: dict[Delivery, Strike] = {
     Delivery.NORMAL: _nothing,
     Delivery.SLOW: _nothing,
@@ -279,4 +292,5 @@ STRIKES: dict[Delivery, Strike] = {
     Delivery.EXIT: _exit,
     Delivery.SERVER_ERROR: _server_error,
     Delivery.QUEUE_FULL: _queue_full,
+    Delivery.UNENDED: _unended,
 }

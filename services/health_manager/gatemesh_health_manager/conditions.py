@@ -55,6 +55,11 @@ def has_proof(verdict: Verdict, rule: ConditionB) -> bool:
     return any(fault in found for fault in rule.suite_faults)
 
 
+def is_not_up(verdict: Verdict) -> bool:
+    """True for a suite that asked nothing, since `/health` did not answer in time."""
+    return verdict.details.get("failed") == ["health"] and set(faults_of(verdict)) == {"health"}
+
+
 def is_silence(verdict: Verdict) -> bool:
     """True for a failed suite that got no answer at all: weights are not to blame for that."""
     faults, failed = faults_of(verdict), verdict.details.get("failed")

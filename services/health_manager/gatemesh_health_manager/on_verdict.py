@@ -15,6 +15,7 @@ from gatemesh_health_manager.conditions import (
     RANK,
     broken_condition,
     broken_own,
+    is_not_up,
     is_silence,
     streaks_after,
 )
@@ -303,8 +304,18 @@ def on_probe_result(case: Case, verdict: Verdict, facts: Facts) -> None:
             case.mend("confirmed by probes")
     elif passed:
         readmit(case)
+    elif (left_s := time_to_start_s(case)) and is_not_up(verdict):
+        case.give_ticket("probation", left_s)
     else:
         fail_probation(case)
+
+
+def time_to_start_s(case: Case) -> float:
+    """Return how long a life in its first probation may still take; 0 once it must be up."""
+    due_at = case.record.due_at
+    left_s = (due_at - case.now).total_seconds() if due_at else 0.0
+    # More than probes alone are given: the rest is for its start.
+    return left_s if left_s > case.policy.probation.timeout_s else 0.0
 
 
 def fail_probation(case: Case) -> None:

@@ -93,6 +93,7 @@ def print_addresses(console: Console, plan: StackPlan) -> None:
     database = plain_url(plan.addresses.database_url)
     lines = [
         f"agent (model: sim)          AGENT={plan.agent_url}",
+        f"agent's metrics             {plan.admin_url('agent')}/metrics",
         *(f"{engine.instance_id:<28}{engine.base_url}" for engine in plan.engines),
         f"console                     {plan.console_url}",
         f"console's token             {plan.console_token}",
@@ -134,6 +135,8 @@ def status() -> None:
     for name in ("agent_url", "console_url", "management_url"):
         if facts.get(name):
             console.print(f"{name.removesuffix('_url')}: {facts[name]}", highlight=False)
+    for service, url in facts.get("admin_urls", {}).items():
+        console.print(f"{service}'s metrics: {url}/metrics", highlight=False)
 
 
 @application.command()

@@ -8,6 +8,7 @@ from gatemesh_mesh import postgres, rabbit
 from gatemesh_mesh.errors import ProgramFailedError
 from gatemesh_mesh.postgres import PostgresServer
 from gatemesh_mesh.prerequisites import ensure_rabbitmq
+from gatemesh_mesh.processes import ProcessId
 from gatemesh_mesh.progress import Progress
 from gatemesh_mesh.rabbit import RabbitNode
 from gatemesh_mesh.state import BROKER_SECRETS, StateFolder
@@ -101,6 +102,13 @@ def start_nodes(supervision: Supervision, nodes: Nodes, progress: Progress) -> N
                 lambda: rabbit.is_ready(node),
                 rabbit.READY_DEADLINE_S,
             )
+
+
+def close(supervision: Supervision) -> list[ProcessId]:
+    """End all that a folder's supervisord runs, the nodes last; return survivors."""
+    return supervision.close(
+        last=PROGRAMS, before_last=lambda: rabbit.hasten_stop(supervision.folder.rabbit)
+    )
 
 
 def start_database(supervision: Supervision, server: PostgresServer, progress: Progress) -> None:

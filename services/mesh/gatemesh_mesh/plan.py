@@ -99,9 +99,13 @@ class StackPlan:
         """The list of engines that the executor reads."""
         return self.folder.root / "instances.toml"
 
+    def admin_url(self, service: str) -> str:
+        """Where a service tells of itself: `/metrics`, `/readyz` and so on."""
+        return f"http://{LOOPBACK}:{self.ports[f'{service}_admin']}"
+
     def readiness_url(self, service: str) -> str:
         """Where a service says whether it is ready."""
-        return f"http://{LOOPBACK}:{self.ports[f'{service}_admin']}/readyz"
+        return f"{self.admin_url(service)}/readyz"
 
 
 def simulated_engines(folder: StateFolder, ports: Sequence[int]) -> list[Engine]:

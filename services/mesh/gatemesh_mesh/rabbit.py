@@ -1,7 +1,9 @@
 """The private broker node: its files, its program, and when it is ready."""
 
 import json
+import os
 import socket
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,17 @@ PORT_NAMES = ("amqp", "management", "prometheus", "epmd", "distribution")
 PLUGINS = "[rabbitmq_management,rabbitmq_prometheus,rabbitmq_consistent_hash_exchange].\n"
 READY_DEADLINE_S = 120.0
 """A start takes 3 s on a quiet machine and up to 60 s on a busy one."""
+
+NODE_NAME = "gatemesh@localhost"
+"""Data lie in a folder of this name; the port mapper is private, so no other node has it."""
+
+STATISTICS_OFF = "gen_event delete_handler [rabbit_event,rabbit_mgmt_db_handler,[]]"
+"""What `erl_call` has a node do before its stop.
+
+The handler sets a variable of the node when it ends, through the process that is just ending the
+node: each waits for the other for 5 s (seen with 3.10.8). Without it a stop takes 1 s.
+"""
+CALL_DEADLINE_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -115,8 +128,7 @@ def environment(node: RabbitNode) -> dict[str, str]:
         "ERL_EPMD_ADDRESS": LOOPBACK,
         "ERL_EPMD_PORT": str(node.ports["epmd"]),
         "RABBITMQ_CONF_ENV_FILE": str(folder / "env.conf"),
-        # Data lie in a folder of this name; the port mapper is private, so no other node has it.
-        "RABBITMQ_NODENAME": "gatemesh@localhost",
+        "RABBITMQ_NODENAME": NODE_NAME,
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
         "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
@@ -136,6 +148,7 @@ def prepare(node: RabbitNode) -> None:
         ("plugins", PLUGINS),
         ("rabbitmq.conf", configuration(node)),
         ("definitions.json", imported(node)),
+        ("epmd.port", str(node.ports["epmd"])),
     ):
         write_private(node.folder / name, text)
     cookie = node.folder / "home" / ".erlang.cookie"
@@ -155,6 +168,29 @@ def program(node: RabbitNode) -> ProgramSpec:
         cwd=node.folder,
         stop_wait_s=30,
     )
+
+
+def hasten_stop(folder: Path) -> bool:
+    """Have the node of a folder leave out what only delays its stop; False when that failed.
+
+    What the node keeps is not touched: it loses its statistics, which end with it anyway.
+    """
+    try:
+        called = subprocess.run(
+            ("erl_call", "-sname", NODE_NAME, "-a", STATISTICS_OFF),
+            env={
+                **os.environ,
+                "HOME": str(folder / "home"),
+                "ERL_EPMD_PORT": (folder / "epmd.port").read_text(),
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=CALL_DEADLINE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return called.returncode == 0
 
 
 def is_ready(node: RabbitNode) -> bool:

@@ -67,11 +67,13 @@ class Stack:
         chosen = self._plan_nodes(ports)
         plan = self._plan(chosen, ports, make_engines)
         daemon = self.supervision.start()
-        self.folder.write_run(run_facts(plan, daemon))
+        facts = run_facts(plan, daemon)
+        self.folder.write_run({**facts, "starting": True})
         nodes.start_nodes(self.supervision, chosen, self._progress)
         self._prepare_meeting_places(plan)
         self._start_engines(plan.engines)
         self._start_services(plan)
+        self.folder.write_run({**facts, "starting": False})
         return plan
 
     def _check_existing(self) -> None:
@@ -164,7 +166,7 @@ class Stack:
         if not self.supervision.survivors():
             return
         with self._progress.step("Stopping the stack"):
-            report_survivors(self.supervision.close(last=nodes.PROGRAMS))
+            report_survivors(nodes.close(self.supervision))
 
 
 def clear_leftovers(supervision: Supervision, progress: Progress) -> None:
@@ -175,7 +177,7 @@ def clear_leftovers(supervision: Supervision, progress: Progress) -> None:
     """
     if supervision.survivors():
         with progress.step("Stopping what an earlier run has left"):
-            report_survivors(supervision.close(last=nodes.PROGRAMS))
+            report_survivors(nodes.close(supervision))
 
 
 def report_survivors(survivors: Sequence[ProcessId]) -> None:
@@ -213,6 +215,7 @@ def run_facts(plan: StackPlan, daemon: ProcessId) -> dict[str, object]:
         "management_url": plan.addresses.management_url,
         "database_url": plan.addresses.database_url,
         "engines": {engine.instance_id: engine.base_url for engine in plan.engines},
+        "admin_urls": {service: plan.admin_url(service) for service in plan.services},
         "supervisord": [daemon.pid, daemon.start_ticks],
     }
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -147,14 +147,16 @@ class Supervision:
         """Return where a program's output goes."""
         return self._programs[name].log_file
 
-    def close(self, last: Collection[str] = ()) -> list[ProcessId]:
+    def close(
+        self, last: Collection[str] = (), before_last: Callable[[], object] = lambda: None
+    ) -> list[ProcessId]:
         """End supervisord and all that it, or an earlier one here, has started; return survivors.
 
-        Each program is stopped by its own rules, those in `last` after all others. What outlives
-        that is found by its mark.
+        Each program is stopped by its own rules, those in `last` after all others and after
+        `before_last` was called. What outlives that is found by its mark.
         """
         try:
-            self._stop_in_order(last)
+            self._stop_in_order(last, before_last)
             self._call("supervisor.shutdown")
         except (OSError, HTTPException, XmlRpcError):
             self._terminate()
@@ -178,11 +180,13 @@ class Supervision:
             with suppress(OSError):
                 socket.parent.rmdir()
 
-    def _stop_in_order(self, last: Collection[str]) -> None:
+    def _stop_in_order(self, last: Collection[str], before_last: Callable[[], object]) -> None:
         names = [status.name for status in self.statuses() if status.state not in GONE]
         # supervisord itself would stop one group after the other: slow with draining engines.
         self.stop_programs([name for name in names if name not in last])
-        self.stop_programs([name for name in names if name in last])
+        if ending := [name for name in names if name in last]:
+            before_last()
+            self.stop_programs(ending)
 
     def _still_there(self) -> bool:
         if self._daemon is not None:

@@ -301,6 +301,16 @@ class EngineContract:
         assert answer["choices"][0]["finish_reason"] == "length"
         assert answer["usage"]["completion_tokens"] == 5
 
+    @pytest.mark.parametrize("tokens", [5, 60])
+    async def test_a_token_that_is_counted_shows(self, engine: Target, tokens: int) -> None:
+        """As a byte at least, but for the one that ends the answer; each answer says its end."""
+        for messages in (QUESTION, STORY):
+            answer = (await engine.chat(messages=messages, max_tokens=tokens)).json
+            [choice] = answer["choices"]
+            shown = len(choice["message"]["content"].encode())
+            assert answer["usage"]["completion_tokens"] <= shown + 1
+            assert choice["finish_reason"] in {"stop", "length"}
+
     async def test_usage_event(self, engine: Target) -> None:
         """Comes last and takes the fingerprint with it."""
         *tokens, usage = (

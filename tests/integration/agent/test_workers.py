@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -27,6 +29,19 @@ def workers_of(program: Program) -> list[int]:
     """Return the processes of an agent's workers."""
     pid = program.process.pid
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@contextmanager
+def two_workers(tmp_path: Path, engines: dict[str, str]) -> Iterator[tuple[Program, int]]:
+    """Run an agent of two workers while the block lasts; give it and its admin port."""
+    admin = free_port()
+    with running(
+        tmp_path,
+        GATEMESH_AGENT_WORKERS="2",
+        GATEMESH_AGENT_ADMIN_PORT=str(admin),
+        GATEMESH_AGENT_INSTANCES=listed(engines),
+    ) as program:
+        yield program, admin
 
 
 async def ask_by_new_connections(program: Program, count: int) -> list[int]:
@@ -68,13 +83,7 @@ async def test_all_workers_serve_and_one_page_counts_them(
     tmp_path: Path, engines: dict[str, str]
 ) -> None:
     """The kernel parts new connections; both have files of their own."""
-    admin = free_port()
-    with running(
-        tmp_path,
-        GATEMESH_AGENT_WORKERS="2",
-        GATEMESH_AGENT_ADMIN_PORT=str(admin),
-        GATEMESH_AGENT_INSTANCES=listed(engines),
-    ) as program:
+    with two_workers(tmp_path, engines) as (program, admin):
         assert len(workers_of(program)) == 2
         assert await ask_by_new_connections(program, CLIENTS) == [200] * CLIENTS
         assert await metric(admin, "gatemesh_agent_requests_total") == CLIENTS
@@ -89,13 +98,7 @@ async def test_a_killed_worker_comes_back_and_its_clients_wait_for_it(
     tmp_path: Path, engines: dict[str, str]
 ) -> None:
     """Its socket stays open meanwhile; what it had counted is not lost."""
-    admin = free_port()
-    with running(
-        tmp_path,
-        GATEMESH_AGENT_WORKERS="2",
-        GATEMESH_AGENT_ADMIN_PORT=str(admin),
-        GATEMESH_AGENT_INSTANCES=listed(engines),
-    ) as program:
+    with two_workers(tmp_path, engines) as (program, admin):
         await ask_by_new_connections(program, CLIENTS)
         assert await metric(admin, "gatemesh_agent_requests_total") == CLIENTS
         first = workers_of(program)
@@ -110,9 +113,7 @@ async def test_workers_do_not_outlive_their_supervisor(
     tmp_path: Path, engines: dict[str, str]
 ) -> None:
     """Nobody would watch them."""
-    with running(
-        tmp_path, GATEMESH_AGENT_WORKERS="2", GATEMESH_AGENT_INSTANCES=listed(engines)
-    ) as program:
+    with two_workers(tmp_path, engines) as (program, _):
         pids = workers_of(program)
         program.process.kill()
         await asyncio.to_thread(program.process.wait, 60)

@@ -57,7 +57,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     plan = nodes.plan_nodes(folder, SilentProgress(), ports)
     runner = Runner(folder, Supervision(folder), plan)
     yield runner
-    assert runner.supervision.close(last=nodes.PROGRAMS) == []
+    assert nodes.close(runner.supervision) == []
     forget(plan)
 
 
@@ -84,6 +84,20 @@ async def test_what_was_confirmed_survives_a_kill(runner: Runner) -> None:
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT x FROM kept").fetchall() == [(7,)]
     assert await take_message(runner.nodes.rabbit.amqp_url) == b"kept"
+
+
+async def test_a_stop_without_its_delay_keeps_what_was_confirmed(runner: Runner) -> None:
+    """The statistics have ended before the signal, and the rest is an orderly stop."""
+    node = runner.nodes.rabbit
+    assert node
+    runner.start()
+    await put_message(node.amqp_url)
+    assert nodes.close(runner.supervision) == []
+    said = node.log_file.read_text(errors="replace")
+    assert said.index("to stop collect_statistics") < said.index("SIGTERM received")
+    assert "stopped TCP listener" in said
+    runner.start()
+    assert await take_message(node.amqp_url) == b"kept"
 
 
 async def put_message(url: str) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from gatemesh_agent.answers import (
+    answers_unfit,
     error_event,
     no_instance,
     shape_of,
@@ -69,3 +70,19 @@ def test_messages_have_errors_of_their_own_shape(body: bytes, kind: str) -> None
     assert shaped["error"]["type"] == kind
     assert shaped["error"]["message"] == json.loads(body)["error"]["message"]
     assert shape_of(None)(body) == shape_of(Route.CHAT)(body) == body
+
+
+@pytest.mark.parametrize(
+    ("tried", "code", "helps"),
+    [(1, "answers_unfit", True), (2, "answers_unfit_everywhere", False)],
+)
+def test_another_try_is_advised_only_where_it_can_help(
+    tried: int,
+    code: str,
+    helps: bool,  # noqa: FBT001
+) -> None:
+    """Bad at two instances is the prompt's or the model version's doing."""
+    error = json.loads(answers_unfit("nan_logits", tried))["error"]
+    assert (error["type"], error["code"]) == ("AnswersUnfit", code)
+    assert error["message"].endswith("send it again") is helps
+    assert ("will not help" in error["message"]) is not helps

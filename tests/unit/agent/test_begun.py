@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from tests.unit.agent.rescue.streams import Bench, FakeClient, Script, unreachable
 
 from gatemesh_agent.begun import begin_answer, settle_failures
+from gatemesh_agent.cases import EngineError, MoveCause
 from gatemesh_agent.reporting import Life
 from gatemesh_common.messages import RequestRejected
 
@@ -32,3 +33,34 @@ def test_those_who_failed_before_are_told_with_who_took_over() -> None:
     [rejected] = bench.published
     assert isinstance(rejected, RequestRejected)
     assert (rejected.instance_id, rejected.rerouted_to) == ("b", "a")
+
+
+def failed(name: str, cause: MoveCause, status: int) -> EngineError:
+    """Return an engine's error."""
+    life = Life(name, 0, None, numbered=True)
+    return EngineError(life, cause, status, None, {}, b"", None)
+
+
+def test_errors_count_against_those_whose_request_another_answered() -> None:
+    """One without room is not reported as broken; a torn answer is, whatever its status said."""
+    bench = Bench()
+    case = bench.story().case
+    case.errors += [failed("b", "busy", 503), failed("c", "torn", 200)]
+    settle_failures(bench.reporter, case, "a")
+    assert [each.instance_id for each in bench.published] == ["c"]  # type: ignore[attr-defined]
+    for name in "bc":
+        window = bench.reporter.window(Life(name, 0, None, numbered=True))
+        assert (window.requests, window.server_errors) == (1, 1)
+
+
+def test_errors_that_nobody_was_spared_count_once() -> None:
+    """The request may be their cause, so the rest of the pool is not accused of it."""
+    bench = Bench()
+    case = bench.story().case
+    case.errors += [failed(name, "error", 500) for name in "abc"]
+    settle_failures(bench.reporter, case, None)
+    counts = [
+        bench.reporter.window(Life(name, 0, None, numbered=True)).server_errors for name in "abc"
+    ]
+    assert counts == [1, 0, 0]
+    assert bench.published == []

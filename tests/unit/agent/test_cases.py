@@ -2,7 +2,10 @@
 
 from unittest.mock import Mock
 
-from gatemesh_agent.cases import Attempt, Case
+from tests.unit.agent.rescue.streams import FakeClient
+
+from gatemesh_agent.cases import Attempt, Case, EngineError
+from gatemesh_agent.reporting import Life
 from gatemesh_agent.wishes import Wish
 
 
@@ -14,3 +17,12 @@ def test_an_exchange_follows_once_an_instance_failed_the_request() -> None:
     assert (first.follows, first.wished, first.streamed) == (False, 20, True)
     case.key = "k"
     assert attempt.exchange(streamed=False, retried=True).follows
+
+
+async def test_an_engines_error_is_given_as_it_came() -> None:
+    """To whoever asked, with the instance that said it."""
+    life, client = Life("a", 0, None, numbered=True), FakeClient()
+    error = EngineError(life, "busy", 503, "Busy", {"Retry-After": "7"}, b"full", 4)
+    await error.give(client)  # type: ignore[arg-type]
+    assert (client.status, client.instance_id, client.sent) == (503, "a", b"full")
+    assert client.ended

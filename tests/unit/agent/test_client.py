@@ -8,7 +8,7 @@ from aiohttp import StreamReader, web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from gatemesh_agent.client import NEVER_WAITS_BYTES, Client, read_body
+from gatemesh_agent.client import NEVER_WAITS_BYTES, Client, body_at_hand, read_body
 from gatemesh_agent.errors import ClientGoneError
 
 
@@ -80,6 +80,7 @@ async def test_a_client_that_does_not_read_the_end_is_given_up() -> None:
     writer, transport = asked.writer, asked.transport
     assert isinstance(writer, Mock)
     assert isinstance(transport, Mock)
+    transport.get_write_buffer_size.return_value = NEVER_WAITS_BYTES
     writer.write_eof.side_effect = for_ever
     with pytest.raises(ClientGoneError, match="did not read"):
         await client.end()
@@ -109,3 +110,44 @@ async def test_a_length_over_the_limit_is_refused_unread() -> None:
     payload = StreamReader(Mock(), 2**16, loop=asyncio.get_running_loop())
     asked = make_mocked_request("POST", "/", headers={"Content-Length": "10"}, payload=payload)
     assert await read_body(asked, 9) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "ended", "headers", "at_hand"),
+    [
+        (5, True, {}, b"hello"),
+        (4, True, {}, None),
+        (5, False, {}, None),
+        (5, True, {"Expect": "100-continue"}, None),
+    ],
+)
+async def test_a_body_that_came_with_its_headers_is_taken_at_once(
+    limit: int,
+    ended: bool,  # noqa: FBT001 (parametrized)
+    headers: dict[str, str],
+    at_hand: bytes | None,
+) -> None:
+    """What is not taken so can still be read."""
+    payload = StreamReader(Mock(), 2**16, loop=asyncio.get_running_loop())
+    payload.feed_data(b"hello")
+    if ended:
+        payload.feed_eof()
+    asked = make_mocked_request(
+        "POST", "/", headers=headers, payload=payload, writer=working(), transport=Mock()
+    )
+    assert body_at_hand(asked, limit) == at_hand
+    payload.feed_eof()
+    left = b"" if at_hand else b"hello"
+    assert await read_body(asked, 5) == left
+
+
+async def test_a_body_that_broke_off_is_not_taken() -> None:
+    """It is no body."""
+    payload = StreamReader(Mock(), 2**16, loop=asyncio.get_running_loop())
+    payload.feed_data(b"hel")
+    payload.set_exception(ConnectionResetError())
+    payload.feed_eof()
+    asked = make_mocked_request("POST", "/", payload=payload)
+    assert body_at_hand(asked, 9) is None
+    with pytest.raises(ClientGoneError):
+        await read_body(asked, 9)

@@ -6,9 +6,11 @@ from gatemesh_agent.engine_errors import (
     drain_refused,
     engine_died,
     highest_allowed,
+    may_pass,
     names_logprobs,
     names_token_ids,
     opens_with_error,
+    told_status,
 )
 
 DRAIN = (
@@ -64,3 +66,25 @@ def test_token_ids_may_be_minded() -> None:
     """By an engine that takes only fields it knows."""
     assert names_token_ids(b'{"error":{"message":"Unrecognized: return_tokens_as_token_ids"}}')
     assert not names_token_ids(CAP)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b'data: {"error": {"message": "busy", "code": 503}}\n\ndata: [DONE]\n\n', 503),
+        (b'data: {"error": {"message": "no", "code": 400}}\n\n', 400),
+        (b'data: {"error": {"message": "odd", "code": "internal"}}\n\n', 500),
+        (b'data: {"error": {"message": "odd", "code": true}}\n\n', 500),
+        (b'data: {"error": "odd"}\n\n', 500),
+        (b'data: {"error": {"mess', 500),
+        (b'data: {"error": "\xff', 500),
+    ],
+)
+def test_the_error_of_a_stream_tells_its_status(data: bytes, status: int) -> None:
+    """What tells none is the engine's own."""
+    assert told_status(data) == status
+
+
+def test_what_another_may_answer() -> None:
+    """No room, or a fault of the server; never what is wrong with the request."""
+    assert [status for status in range(200, 600) if may_pass(status)] == [429, 500, 502, 503, 504]

@@ -138,3 +138,11 @@ def test_requests_under_way_are_counted() -> None:
     pool.enter("a")
     pool.leave("a")
     assert pool.in_flight["a"] == 1
+
+
+def test_one_is_shunned_for_a_while() -> None:
+    """And then no longer."""
+    router = Router(Random(1), 2.0)
+    router.shun("a", 10.0)
+    assert [router.is_shunned("a", at) for at in (10.0, 11.9, 12.0)] == [True, True, False]
+    assert not router.is_shunned("b", 10.0)

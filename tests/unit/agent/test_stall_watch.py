@@ -17,6 +17,10 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HARD = Stall(hard=True, counters="unchanged", own="silent")
 
 
+heeded: list[object] = []
+"""Lives that those who wait were told of."""
+
+
 class FakeWatch:
     """One life is quiet."""
 
@@ -47,6 +51,7 @@ class FakeCheck:
 async def looked(found: Stall | None, *, out: bool = False) -> tuple[FakeCheck, list[Message]]:
     """Look a few times in a row; return the looks and what was published."""
     published: list[Message] = []
+    heeded.clear()
     reporter = Reporter("a", "p", Telemetry("a", "p", NOON), published.append, lambda: NOON)
     check = FakeCheck(found)
     stalls = StallWatch(
@@ -55,6 +60,7 @@ async def looked(found: Stall | None, *, out: bool = False) -> tuple[FakeCheck, 
         reporter=reporter,
         is_out=lambda _: out,
         threshold_s=20.0,
+        heed=heeded.append,
     )
     for now_s in (0.0, 0.1, 0.2):
         stalls.look(now_s)
@@ -67,6 +73,7 @@ async def test_a_stall_is_reported_once() -> None:
     """With what was seen; nobody's request is at fault."""
     check, published = await looked(HARD)
     [verdict] = published
+    assert heeded == [LIFE]
     assert isinstance(verdict, Verdict)
     assert (verdict.reason, verdict.hard, verdict.instance_id) == (Reason.STALLED, True, "e")
     assert (verdict.attribution, verdict.threshold) == (Attribution.INSTANCE, 20.0)

@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 
 from gatemesh_agent.attribution import ClientRequest
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.reading import Part
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
 from gatemesh_agent.stream import GuardedStream, Untouched, announces_only, cut_whole
@@ -34,6 +35,10 @@ class Witness:
     def take_event(self, fields: dict[str, Any], raw: bytes | None = None) -> None:
         """Keep it."""
         self.events.append(fields)
+
+    def take_part(self, part: Part, raw: bytes) -> None:
+        """Take nothing: without `UsualEvents` no event is read at once."""
+        raise AssertionError(part, raw)
 
     def give_up(self, why: str) -> None:
         """Keep the first reason."""

@@ -4,12 +4,24 @@ import asyncio
 import io
 import time
 from types import SimpleNamespace
+from typing import cast
 
+import aiohttp
 import pytest
+from multidict import CIMultiDict
 
+from gatemesh_agent.connections import Answer, Connections
 from gatemesh_agent.errors import InstanceSilentError, StreamBrokenError
 from gatemesh_agent.settings import AgentSettings
-from gatemesh_agent.upstream import LARGE_BODY_BYTES, Patience, Reply, patience_of, sendable
+from gatemesh_agent.upstream import (
+    LARGE_BODY_BYTES,
+    Order,
+    Patience,
+    Reply,
+    Upstream,
+    patience_of,
+    sendable,
+)
 
 
 def test_a_large_body_goes_out_piece_by_piece() -> None:
@@ -37,6 +49,10 @@ class Content:
     async def readany(self) -> bytes:
         """Return the next piece."""
         return await self.pieces.get()
+
+    def at_eof(self) -> bool:
+        """Return True: all that came is all there is."""
+        return True
 
 
 def reply_of(content: Content, patience: Patience = Patience(9, 9, 9)) -> Reply:  # noqa: B008
@@ -73,3 +89,30 @@ async def test_who_is_cancelled_meanwhile_is_cancelled() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await reply_of(Content()).within(5)
+
+
+async def test_an_answer_that_is_all_there_is_not_waited_for() -> None:
+    """Its size counts all the same."""
+    reply = reply_of(Content(), Patience(9, 0.01, 9))
+    assert await reply.whole(b"{}", 2) == (b"{}", True)
+    assert await reply.whole(b"{}", 1) == (b"{}", False)
+
+
+async def test_an_engine_that_sends_no_headers_in_time_is_silent() -> None:
+    """The wait for its connection is no other one."""
+
+    async def never(*_: object) -> Answer:
+        await asyncio.sleep(9)
+        raise AssertionError
+
+    connections = cast(Connections, SimpleNamespace(post=never))
+    patience = Patience(0.01, 9, 9)
+    upstream = Upstream(cast(aiohttp.ClientSession, None), patience, connections)
+    order = Order("POST", "/v1", CIMultiDict(), b"{}")
+    with pytest.raises(InstanceSilentError):
+        await upstream.open("http://engine:1", order)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await Upstream(cast(aiohttp.ClientSession, None), Patience(9, 9, 9), connections).open(
+                "http://engine:1", order
+            )

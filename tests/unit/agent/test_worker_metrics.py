@@ -56,6 +56,28 @@ def test_what_an_ended_worker_counted_is_not_lost() -> None:
     assert registry.get_sample_value(name, labels) == 8
 
 
+def test_a_worker_that_ends_while_it_is_read_counts_once() -> None:
+    """Its page may come when its figures are among the ended already."""
+    pages: dict[int, str] = {0: page(3, 1, 7)}
+    ending: list[int] = []
+
+    def read() -> Mapping[int, str]:
+        found = dict(pages)
+        for index in ending:
+            metrics.ended(index)
+        return found
+
+    metrics = WorkerMetrics(read)
+    registry = registry_of(metrics)
+    generate_latest(registry)
+    ending.append(0)
+    name, labels = "gatemesh_agent_requests_total", {"route": "chat"}
+    assert registry.get_sample_value(name, labels) == 3
+    ending.clear()
+    pages[0] = page(1, 0, 8)
+    assert registry.get_sample_value(name, labels) == 4
+
+
 def test_the_supervisor_shows_only_what_is_its_own() -> None:
     """It serves nobody, and its zeros say nothing of the table in use."""
     registry = registry_of(WorkerMetrics(lambda: {OWN: page(0, 0, 0), 0: page(3, 1, 7)}))

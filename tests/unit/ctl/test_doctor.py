@@ -35,8 +35,8 @@ def test_unknown_addresses_are_findings() -> None:
 
 def test_admin_ports_are_those_given_or_those_of_the_local_stack() -> None:
     """What is given goes before."""
-    run = {"ports": {"agent": 1, "agent_admin": 2, "executor_admin": 3}}
     local = {"agent": "http://127.0.0.1:2", "executor": "http://127.0.0.1:3"}
+    run = {"ports": {"agent": 1, "agent_admin": 2, "notifier_admin": 4}, "admin_urls": local}
     assert admin_urls((), run) == local
     assert admin_urls(["a=http://h:1"], run) == {"a": "http://h:1"}
     assert admin_urls((), {}) == {}

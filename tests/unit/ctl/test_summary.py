@@ -52,6 +52,27 @@ def test_what_needs_a_person_is_said() -> None:
     ]
 
 
+def test_queues_of_one_service_are_one_line() -> None:
+    """Its absence is one thing to know, however many queues it has."""
+    rows = [
+        {"queue": f"health_manager.{name}", "messages": 0, "consumers": 0} for name in ("a", "b")
+    ]
+    assert summary.remarks(rows) == [
+        "nobody reads health_manager.a and 1 other queue of it: is the health_manager running?"
+    ]
+
+
+def test_what_is_still_being_started_needs_nobody() -> None:
+    """Its readers are yet to come; dead letters and brakes count at any time."""
+    rows = [
+        {"queue": "executor.commands", "messages": 0, "consumers": 0},
+        {"queue": "gatemesh.dead.letters", "messages": 2, "consumers": 0},
+    ]
+    assert summary.needs({"queues": rows}, starting=True) == [
+        "2 dead letters: gatemesh-ctl dead-letters"
+    ]
+
+
 def test_unguarded_answers_are_told() -> None:
     """Per pool, and only where there are any."""
     rows: list[Row] = [

@@ -255,6 +255,53 @@ def test_weights_are_not_to_blame_for_silence(details: dict[str, object], state:
     assert only_incident(world)[:2] == ("D", "open")
 
 
+LOADING = {"faults": {"health": "no 200 in time"}, "failed": ["health"]}
+
+
+def probation_suite(world: World, **details: object) -> None:
+    """Have an agent answer the ticket of a life in probation."""
+    ticket = world.fleet.records["a"].ticket
+    assert ticket is not None
+    fields = {"check_level": CheckLevel.L5, "request_id": ticket.ticket_id, "details": details}
+    world.deliver([world.verdict("a", **fields)])
+
+
+def test_an_engine_that_loads_its_weights_is_not_restarted_for_it() -> None:
+    """Found by compose with a real engine: each agent's minute would have begun it anew."""
+    world = World(("a",), parse_policy("[defaults.restart]\nstart_timeout_s = 300\n"))
+    world.observe("a")
+    tickets = set()
+    for _ in range(4):
+        tickets.add(world.fleet.records["a"].ticket)
+        world.now += timedelta(seconds=60)
+        probation_suite(world, **LOADING)
+        assert (world.states()["a"], ordered(world)) == (S.PROBATION, None)
+    assert len(tickets) == 4
+    world.now += timedelta(seconds=60)
+    probation_suite(world, **LOADING)
+    assert (world.states()["a"], ordered(world)) == (S.RESTARTING, Action.RESTART)
+
+
+def test_an_engine_that_loads_is_refused_for_what_it_answers() -> None:
+    """The wait is for one that does not answer yet."""
+    world = World(("a",), parse_policy(""))
+    world.observe("a")
+    world.now += timedelta(seconds=60)
+    probation_suite(world, failed=["arithmetic"])
+    assert world.states()["a"] is S.RESTARTING
+
+
+def test_a_restarted_engine_was_ready_and_must_stay_so() -> None:
+    """The executor has waited for its `/health`."""
+    world = pool()
+    fail_suites(world, 2, details={**LOADING})
+    world.obey("a")
+    world.obey("a")
+    assert world.states()["a"] is S.PROBATION
+    probation_suite(world, **LOADING)
+    assert world.states()["a"] is S.RESTARTING
+
+
 def test_a_wrong_answer_beside_silence_distrusts_the_weights() -> None:
     """One that was answered and was not right."""
     world = pool()

@@ -116,3 +116,11 @@ def test_nobody_there_is_no_broker() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     assert not rabbit.accepts_amqp(f"amqp://u:p@127.0.0.1:{port}/")
+
+
+def test_a_node_that_is_not_there_is_not_waited_for(node: RabbitNode) -> None:
+    """Its stop goes on as ever."""
+    assert not rabbit.hasten_stop(node.folder / "never")
+    rabbit.prepare(node)
+    assert (node.folder / "epmd.port").read_text() == "21003"
+    assert not rabbit.hasten_stop(node.folder)

@@ -109,12 +109,13 @@ class Characters:
         return found(Reason.INVALID_CHARS, 1, 0, since + hit.start(), since + hit.end())
 
     def _private_use(self, window: TextWindow) -> Finding | None:
-        count = len(PRIVATE.findall(window.since(window.fresh)))
-        self._private += count
+        hits = [hit.start() for hit in PRIVATE.finditer(window.since(window.fresh))]
+        self._private += len(hits)
         limit = PRIVATE_LIMIT_IN_CODE if window.fences else PRIVATE_LIMIT
-        if not count or self._private <= limit or self._context.asks(Topic.ICONS):
+        if not hits or self._private <= limit or self._context.asks(Topic.ICONS):
             return None
-        return found(Reason.PRIVATE_USE_CHARS, self._private, limit, window.fresh, window.end)
+        start = window.fresh + hits[0]
+        return found(Reason.PRIVATE_USE_CHARS, self._private, limit, start, window.end)
 
     def _replacement(self, window: TextWindow) -> Finding | None:
         # A run that touches the end may yet prove to be the excused end of the answer.

@@ -1,7 +1,7 @@
 """What the client asked for, as far as it changes what counts as a fault."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ RESHAPING = (
     "ignore_eos",
 )
 """Fields with which the engine does not choose from the distribution that it reports."""
+RESHAPES = frozenset(RESHAPING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ FORMATS = (("response_format",), ("text", "format"), ("output_config", "format")
 def format_of(request: Mapping[str, Any]) -> object:
     """Return the type of format that a request demands; None where it demands none."""
     for path in FORMATS:
+        if path[0] not in request:
+            continue
         wanted: object = request
         for name in path:
             wanted = wanted.get(name) if isinstance(wanted, Mapping) else None
@@ -132,9 +135,11 @@ def shortened(prompt: str) -> str:
 
 def prompt_of(request: Mapping[str, Any]) -> str:
     """Return all text that the engine was given; empty where only token ids are known."""
-    return "\n".join(
-        text for name in PROMPT_FIELDS for text in texts_of(request.get(name), DEEPEST_TEXT)
-    )
+    found: list[str] = []
+    for name in PROMPT_FIELDS:
+        if name in request:
+            add_texts(request[name], DEEPEST_TEXT, found)
+    return "\n".join(found)
 
 
 PROMPT_FIELDS = ("system", "instructions", "messages", "input", "prompt")
@@ -144,16 +149,18 @@ DEEPEST_TEXT = 6
 """Lists and objects around a text: items, their content, a tool's result, its parts."""
 
 
-def texts_of(value: object, depth: int) -> Iterator[str]:
-    """Yield the texts of a prompt, which is text, or a list of messages with parts."""
+def add_texts(value: object, depth: int, found: list[str]) -> None:
+    """Add the texts of a prompt, which is text, or a list of messages with parts."""
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
+        found.append(value)
+    # Whether something is an abstract mapping takes ten times as long to find out.
+    elif isinstance(value, (dict, Mapping)):
         for name in TEXT_FIELDS if depth else ():
-            yield from texts_of(value.get(name), depth - 1)
-    elif isinstance(value, Sequence) and depth:
+            if name in value:
+                add_texts(value[name], depth - 1, found)
+    elif isinstance(value, (list, Sequence)) and depth:
         for each in value:
-            yield from texts_of(each, depth - 1)
+            add_texts(each, depth - 1, found)
 
 
 def required_of(form: object) -> tuple[str, ...]:
@@ -200,4 +207,7 @@ def is_reshaped(request: Mapping[str, Any]) -> bool:
     choice = request.get("tool_choice")
     free = isinstance(choice, Mapping) and choice.get("type") in FREE_CHOICES
     forced = (isinstance(choice, Mapping) and not free) or choice == "required"
-    return forced or any(request.get(name) for name in RESHAPING)
+    # Nearly no request has any of them, which one look at its names tells.
+    return forced or (
+        not RESHAPES.isdisjoint(request) and any(request.get(name) for name in RESHAPING)
+    )

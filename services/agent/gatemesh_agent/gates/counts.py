@@ -59,6 +59,32 @@ REPEATED = regex.compile(r"(\p{L}{3,})mal\b", regex.IGNORECASE)
 FROM_WORDS = {"twice": 2, "zwei": 2, "two": 2, "deux": 2, "dos": 2, "due": 2, "два": 2}
 
 
+LENGTH = regex.compile(
+    r"""\b (?: \d{1,5} | [\p{Latin}\p{Cyrillic}]+ ) [\s-]*
+        (?: words? | sentences? | paragraphs? | pages? | tokens? | minutes?
+        | wörter[n]? | worte[n]? | sätze[n]? | absätze[n]? | seiten | mots | phrases
+        | paragraphes | palabras | frases | párrafos | páginas | palavras | parágrafos | parole
+        | frasi | paragrafi | pagine | слов[а]? | предложени[йяе] | страниц[ы]? ) \b
+        | (?: \d{1,5} | [一二三四五六七八九十百两]{1,5} ) \s*
+        (?: 个? [字词] | 句话? | 文字 | 単語 | ページ ) """,
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""How long an answer is to be: that many words are no wish for one of them that many times."""
+UPTO = regex.compile(
+    r"\b(?:to|until|through|bis|jusqu['’]?à|hasta|até|fino a|до)\s+\d{1,5}\b|[到至]\s*\d{1,5}",
+    regex.IGNORECASE,
+)
+"""Where counting is to end."""
+
+
+def largest_flood(prompt: str) -> int:
+    """Return how often a prompt may have asked for one sign or word; 0 without any number for it.
+
+    The length of the answer, and how far it is to count, are numbers of other things.
+    """
+    return largest_count(UPTO.sub(" ", LENGTH.sub(" ", prompt)), repeating=False)
+
+
 def largest_count(prompt: str, *, repeating: bool) -> int:
     """Return the largest number a prompt may have asked for; 0 without any."""
     found = [int(number) for number in NUMBER.findall(prompt)]

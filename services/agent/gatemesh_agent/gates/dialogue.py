@@ -52,6 +52,8 @@ class Dialogue:
     def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
         """Look at the lines that ended since the last time."""
         text = window.since(self._since)
+        if last and self._turns <= TURNS_LIMIT and ":" not in text and "：" not in text:
+            return None
         start = window.end - len(text)
         *lines, open_line = text.split("\n")
         if last or len(open_line) > LINE_CHARS:

@@ -113,7 +113,8 @@ LABEL_ONLY = regex.compile(r"(?:assistant|user|system|model)\s*:?|[*_#`~]{2,6}")
 
 def is_empty(text: str) -> bool:
     """Return True when a reader sees nothing but thoughts."""
-    return VISIBLE.search(THOUGHT.sub("", text)) is None
+    # Most texts hold no thought, and looking for one takes longer than all the rest.
+    return VISIBLE.search(THOUGHT.sub("", text) if "<think>" in text else text) is None
 
 
 def truncated(window: TextWindow, context: RequestContext) -> Finding | None:

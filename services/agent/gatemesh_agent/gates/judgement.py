@@ -1,6 +1,7 @@
 """What a gate concludes about one choice of one answer."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from gatemesh_common.gates import Judgement as Judgement  # noqa: PLC0414
 from gatemesh_common.messages import CheckLevel, Outcome, Reason, Span
@@ -20,13 +21,15 @@ class Finding:
     end: int
 
 
+@cache
 def passed(gate: CheckLevel) -> Judgement:
-    """Conclude that a gate saw everything it needs and found nothing."""
+    """Conclude that a gate saw everything it needs and found nothing; the same object each time."""
     return Judgement(gate, Outcome.PASSED, Reason.CLEAN, gate_version=GATE_VERSION)
 
 
+@cache
 def skipped(gate: CheckLevel, reason: Reason) -> Judgement:
-    """Conclude that a gate could not judge."""
+    """Conclude that a gate could not judge; the same object each time."""
     return Judgement(gate, Outcome.SKIPPED, reason, gate_version=GATE_VERSION)
 
 

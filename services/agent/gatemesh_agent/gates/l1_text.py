@@ -156,7 +156,7 @@ class TextGate:
         sizes = list(map(len, words))
         if max(sizes, default=0) > HEX_LIMIT:
             self._long_word_at = window.end
-        finding = self._dialogue.scan(window, last=last) or self._staleness.scan(window)
+        finding = self._dialogue.scan(window, last=last) or self._staleness.scan(window, last=last)
         if finding is None and not context.hot:
             finding = (
                 self._mojibake.scan(window, last=last)

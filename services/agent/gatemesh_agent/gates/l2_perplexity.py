@@ -121,6 +121,9 @@ class PerplexityGate:
         return self._random
 
     def _normal(self, metric: Metric) -> Normal | None:
+        if not self._baseline.normals:
+            # Naming the script takes longer than judging a token.
+            return None
         return self._baseline.normal(metric, self._decoding, self.script)
 
     def _window_spike(self) -> Judgement:

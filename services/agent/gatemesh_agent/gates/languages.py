@@ -67,15 +67,13 @@ class Languages:
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
-        asked = by_language(little_words(context.prompt))
-        self._asked_in_english = asked[OFTEN_FOREIGN] > 1
-        self._wanted = {language for language, hits in asked.items() if hits}
-        self._calm = self._wanted | {OFTEN_FOREIGN}
-        """Languages whose words are no fault in any answer."""
+        self._asked: Counter[str] | None = None
+        """Little words of the prompt by language; counted once an answer has many of its own."""
         self._off = context.hot
         self._before: Counter[str] = Counter()
         """Little words before the latest parts, by language."""
-        self._parts: deque[list[str]] = deque()
+        self._parts: deque[str | list[str]] = deque()
+        """The latest parts; their words are read once there is something to compare with."""
         self._read = 0
 
     def scan(self, window: TextWindow) -> Finding | None:
@@ -84,10 +82,12 @@ class Languages:
         start, self._read = self._read, window.end
         if self._off or window.in_fence:
             return None
-        self._parts.append(little_words(unquoted(part)))
+        self._parts.append(part)
         if len(self._parts) > PASSAGE_PARTS:
-            for word in self._parts.popleft():
+            for word in words_of(self._parts.popleft()):
                 self._before[OWNERS[word]] += 1
+        if self._before.total() < BEGINNING_HITS:
+            return None
         finding = self._switched(start, window.end)
         if finding is not None and self._context.asks(Topic.LANGUAGES):
             # Asked only of what would fail: looking through a long prompt takes milliseconds.
@@ -96,21 +96,32 @@ class Languages:
         return finding
 
     def _switched(self, start: int, end: int) -> Finding | None:
-        recent = list(chain.from_iterable(self._parts))
-        foreign = [word for word in recent if OWNERS[word] not in self._calm]
+        if self._asked is None:
+            self._asked = by_language(little_words(self._context.prompt))
+        # Languages whose words are no fault in any answer.
+        calm = {*self._asked, OFTEN_FOREIGN}
+        parts = list(map(words_of, self._parts))
+        self._parts = deque(parts)
+        recent = list(chain.from_iterable(parts))
+        foreign = [word for word in recent if OWNERS[word] not in calm]
         if len(recent) < PASSAGE_HITS or len(foreign) < PASSAGE_SHARE * len(recent):
             return None
         main = main_language(self._before)
-        if main is None or (main == OFTEN_FOREIGN and not self._asked_in_english):
+        if main is None or (main == OFTEN_FOREIGN and self._asked[OFTEN_FOREIGN] <= 1):
             # Half-translated manuals begin in English and go on in what was asked for.
             return None
         other, found = by_language(recent).most_common(1)[0]
-        if other == main or other in self._calm:
+        if other == main or other in calm:
             return None
         distinct = sum(OWNERS[word] == other for word in set(recent))
         if distinct < DISTINCT_WORDS or found < PASSAGE_SHARE * len(recent):
             return None
         return Finding(Reason.LANGUAGE_SWITCH, float(found), float(PASSAGE_HITS), start, end)
+
+
+def words_of(part: str | list[str]) -> list[str]:
+    """Return the little words of a part outside quotation marks, or as they were read before."""
+    return little_words(unquoted(part)) if isinstance(part, str) else part
 
 
 def unquoted(text: str) -> str:

@@ -29,6 +29,10 @@ LATE_NEW_SHARE = 0.35
 STALE_CHARS = 600.0
 DENSE_WEIGHT = 2.5
 SMALLEST_SENTENCE = 3
+SMALLEST_CHARS = 2 * SMALLEST_SENTENCE
+"""Of such a sentence at least, with its end and its blanks."""
+SMALLEST_DENSE_CHARS = SMALLEST_SENTENCE + 1
+"""Where each sign is a unit."""
 PROSE_SHARE = 0.8
 LONGEST_SENTENCE = 600
 WISHED_FACTOR = 4.0
@@ -75,9 +79,13 @@ class Staleness:
         self._start = 0
         self._limit: float | None = None
 
-    def scan(self, window: TextWindow) -> Finding | None:
+    def scan(self, window: TextWindow, *, last: bool = False) -> Finding | None:
         """Look at the sentences that ended since the last time."""
         text = window.since(self._since)
+        shortest = SMALLEST_CHARS if text.isascii() else SMALLEST_DENSE_CHARS
+        if last and self._stale + len(text) // shortest <= LATE_SENTENCES:
+            # Not even if all of it were stale.
+            return None
         start = window.end - len(text)
         sentences, done = plain_sentences(text) if text.isascii() else sentences_of(text)
         for at, sentence, units in sentences:

@@ -7,7 +7,7 @@ from collections import deque
 import regex
 
 from gatemesh_agent.gates.context import RequestContext
-from gatemesh_agent.gates.counts import largest_count
+from gatemesh_agent.gates.counts import largest_count, largest_flood
 from gatemesh_agent.gates.judgement import Finding
 from gatemesh_agent.gates.sourcecode import PASSAGE, is_source, reads_as_code
 from gatemesh_agent.gates.topics import Topic
@@ -83,6 +83,7 @@ STAMP_SIGNS = "0[](){}:.,-/*#> \t"
 FIRST = frozenset(
     {UnitKind.SIGN, UnitKind.SIGNS, UnitKind.DIGIT, UnitKind.DIGITS, UnitKind.LETTER, UnitKind.WORD}
 )
+FLOODS = FIRST - {UnitKind.DIGIT, UnitKind.DIGITS} | {UnitKind.SYLLABLE}
 LEAST_CHARS = min(LIMIT_CHARS.values())
 PLAIN_DIGIT = re.compile("[0-9]")
 
@@ -138,11 +139,12 @@ def may_hold_digits(block: str) -> bool:
 class LoopLimits:
     """How long a loop may be before it is a fault, given what the prompt asks for."""
 
-    __slots__ = ("_allowed", "_context", "_wished")
+    __slots__ = ("_allowed", "_context", "_floods", "_wished")
 
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._allowed: tuple[int, float] | None = None
+        self._floods = 0
         self._wished: bool | None = None
 
     def chars(self, unit: str, *, start: int = 1, in_fence: bool = False) -> float:
@@ -165,7 +167,7 @@ class LoopLimits:
         if kind is UnitKind.TEXT and is_prose(DIGITS.sub("0", unit)) and not self.wished:
             # A number in the prompt asks for that many things, not for the same sentence.
             return limit
-        return self.asked_for(limit, len(unit))
+        return self.asked_for(limit, len(unit), is_flood=kind in FLOODS)
 
     @property
     def wished(self) -> bool:
@@ -174,15 +176,19 @@ class LoopLimits:
             self._wished = self._context.asks(Topic.REPEATING, Topic.PLAYFUL)
         return self._wished
 
-    def asked_for(self, limit: float, period: int) -> float:
+    def asked_for(self, limit: float, period: int, *, is_flood: bool = False) -> float:
         """Raise a limit to what the prompt asks for."""
         if self._allowed is None:
             wished = self._context.asks(Topic.REPEATING)
-            count = largest_count(self._context.prompt, repeating=wished)
+            prompt = self._context.prompt
+            count = largest_count(prompt, repeating=wished)
+            self._floods = count if wished else largest_flood(prompt)
             factor = WISHED_FACTOR if wished or self._context.asks(Topic.PLAYFUL) else 1.0
             endless = wished and self._context.asks(Topic.ENDLESS)
             self._allowed = (count, ENDLESS_FACTOR if endless else factor)
         count, factor = self._allowed
+        if is_flood:
+            count = self._floods
         return max(limit * factor, (count * REQUEST_SLACK + REQUEST_EXTRA) * period)
 
 

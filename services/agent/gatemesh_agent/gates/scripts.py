@@ -176,6 +176,9 @@ class Scripts:
         if done <= fresh:
             return None
         self._since = start + done
+        if last and window.quiet >= len(text) - fresh:
+            # Behind the end nothing asks in which scripts ASCII was written.
+            return None
         return self._words(text, start, fresh, done)
 
     def _words(self, text: str, start: int, fresh: int, done: int) -> Finding | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from functools import lru_cache
 from typing import NamedTuple
 
 from gatemesh_agent.gates.context import RequestContext
@@ -22,6 +23,7 @@ CALM_SHARE = 0.074
 JUMP_STEPS = 32
 JUMP_SHARE = 0.278
 KEPT = LONGEST_CALM + JUMP_STEPS
+NO_SUMS = (0.0,) * (KEPT + 1)
 QUIET_SHARE = 0.999
 """Far more than what rounding can add to a sum."""
 
@@ -35,24 +37,41 @@ class Excess(NamedTuple):
     steps: int
 
 
+class Limits(NamedTuple):
+    """What windows are held against; in nats."""
+
+    by_steps: tuple[tuple[int, float], ...]
+    """Steps, and what they may add up to."""
+    calm: float
+    jump: float
+    quiet: float
+    """While the steps of the longest window add up to less, no window can be wide."""
+
+
+@lru_cache(maxsize=256)
+def limits_of(vocab_size: int, *, greedy: bool) -> Limits:
+    """Return the limits for a vocabulary; the same for answer after answer."""
+    nats = math.log(max(vocab_size, 2))
+    shares = GREEDY_SHARES if greedy else SAMPLED_SHARES
+    by_steps = tuple((steps, share * nats * steps) for steps, share in shares)
+    jump = JUMP_SHARE * nats
+    quiet = min(jump * JUMP_STEPS, *(limit for _, limit in by_steps)) * QUIET_SHARE
+    return Limits(by_steps, CALM_SHARE * nats, jump, quiet)
+
+
 class EntropyWindows:
     """Follows the entropy of one answer; O(1) for each step, whatever came before."""
 
     def __init__(self, context: RequestContext, vocab_size: int | None) -> None:
-        nats = math.log(max(vocab_size or USUAL_VOCAB_SIZE, 2))
         greedy = context.decoding is Decoding.GREEDY
-        shares = GREEDY_SHARES if greedy else SAMPLED_SHARES
-        self._limits = tuple((steps, share * nats * steps) for steps, share in shares)
-        self._calm_limit, self._jump_limit = CALM_SHARE * nats, JUMP_SHARE * nats
+        limits = limits_of(vocab_size or USUAL_VOCAB_SIZE, greedy=greedy)
+        self._limits, self._calm_limit, self._jump_limit, self._quiet = limits
         self._is_judged = context.temperature is None or context.temperature <= 1
-        self._before_longest = -1 - shares[-1][0]
+        self._before_longest = -1 - self._limits[-1][0]
         """Where the sum stands that the longest window begins with."""
-        self._quiet = min(self._jump_limit * JUMP_STEPS, *(limit for _, limit in self._limits))
-        self._quiet *= QUIET_SHARE
-        """While the steps of the longest window add up to less, no window can be wide."""
         self._total = 0.0
         self._taken = 0
-        self._sums: deque[float] = deque([0.0] * (KEPT + 1), maxlen=KEPT + 1)
+        self._sums: deque[float] = deque(NO_SUMS, maxlen=KEPT + 1)
         """Of all steps up to each of the latest; a window's sum is the difference of two."""
 
     def take(self, entropy: float) -> Excess | None:

@@ -60,6 +60,11 @@ class Asking:
             kept = replace(kept, tokens=counted.tokens)
         return by_text(asked, kept)
 
+    async def count(self, request: ClientRequest, text: str, base_url: str) -> int | None:
+        """Return the tokens of a text as an engine spells it; None where it does not say."""
+        spelled = await self._tokenize(request, count_body(request.asked, text), base_url)
+        return None if spelled is None else len(spelled.ids)
+
     async def _counted(self, request: ClientRequest, kept: Kept, base_url: str) -> Kept:
         """Return it with its tokens, as the engine would spell its text."""
         body = count_body(request.asked, kept.text)

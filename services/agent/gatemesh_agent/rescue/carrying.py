@@ -23,8 +23,10 @@ from gatemesh_agent.requests import Asked
 from gatemesh_agent.rescue.asking import Asking
 from gatemesh_agent.rescue.budget import RescueBudget
 from gatemesh_agent.rescue.continuing import Continuation
+from gatemesh_agent.rescue.counting import Counting
 from gatemesh_agent.rescue.kept import Kept
 from gatemesh_agent.rescue.leaving import Leaving
+from gatemesh_agent.rescue.leg import ENDS
 from gatemesh_agent.rescue.refusals import Refusal, refusal_of
 from gatemesh_agent.rescue.running import Runner
 from gatemesh_agent.rescue.splicing import Head, Splice, Swallow
@@ -74,6 +76,7 @@ class Rescuer:
         terms: RescueTerms,
         reroutes: int,
         unheard: Callable[[str], None],
+        budget: RescueBudget,
     ) -> None:
         self._router = router
         self._upstream = upstream
@@ -87,8 +90,10 @@ class Rescuer:
         self._reroutes = reroutes
         self._unheard = unheard
         """Told of a failing request that no other instance is asked for its client."""
-        self._budget = RescueBudget(terms.per_minute, terms.tenant_share)
+        self._budget = budget
         self._asking = Asking(upstream)
+        self.counting = Counting(self._asking)
+        """Counts anew what whole answers show."""
         runner.decide = self._decide
         runner.may_move = lambda story: self._why_not(story) is None
 
@@ -134,14 +139,17 @@ class Rescuer:
         """Decide what becomes of an answer that a gate failed.
 
         What is not proven bad passes where two instances were objected to, since then the request
-        is at fault, and where nobody else may be asked.
+        is at fault, and where nobody else may be asked; an end that looks torn wherever it cannot
+        be gone on from.
         """
         doubted = [each.failure for each in story.faults if each.failure is not None]
         if doubted and not any(each.hard for each in (*doubted, failure)):
             RESCUES.labels(cause=Cause.GATE, outcome="passed").inc()
             return None
         refusal = self._refusal(story)
-        if refusal in NOBODYS_FAULT and not failure.hard:
+        may_stay = refusal in NOBODYS_FAULT or (refusal is not None and failure.reason in ENDS)
+        if may_stay and not failure.hard:
+            assert refusal is not None  # noqa: S101
             RESCUES_REFUSED.labels(why=refusal).inc()
             RESCUES.labels(cause=Cause.GATE, outcome="passed").inc()
             return None
@@ -301,6 +309,8 @@ class Rescuer:
     async def _refuse(self, story: Story, fault: Fault, refusal: Refusal) -> None:
         """End a stream that nobody goes on with, in order."""
         case = story.case
+        if story.is_bad_everywhere:
+            refusal = Refusal.EVERYWHERE
         RESCUES_REFUSED.labels(why=refusal).inc()
         settle_failures(self._reporter, case, None)
         if case.key is not None:

@@ -39,6 +39,8 @@ SIGNS = "!?,;\uff01\uff1f"
 SIGN_RUN = 4
 BLANK_EVENTS = 3
 EMPTY_EVENTS = 4
+EMPTY_UNTOLD = 2
+"""The same where no figures tell what they are. The role of a chat is such an event, too."""
 
 ODD = regex.compile(
     "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\uf8ff\ufdd0-\ufdef\ufff0-\uffff"
@@ -79,6 +81,7 @@ class Doubts:
         self._text = ""
         self._tail = ""
         self._blank = self._empty = 0
+        self._most_empty = EMPTY_EVENTS
         self._is_marking = False
         self.is_open = False
         """True while what came last is not to be shown yet."""
@@ -125,12 +128,13 @@ class Doubts:
             self._empty = self._blank = 0
         else:
             self._empty += 1
+            self._most_empty = EMPTY_EVENTS if steps else EMPTY_UNTOLD
         self.is_open = (
             self._seen < self._until
             or self._chars < self._chars_until
             or suspicion >= LOOP_SHARE
             or self._blank >= BLANK_EVENTS
-            or self._empty >= EMPTY_EVENTS
+            or self._empty >= self._most_empty
             or self._is_marking
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from gatemesh_agent.engine_errors import ENGINE_DIED
+from gatemesh_agent.engine_errors import ENGINE_DIED, may_pass
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.judging import AnswerJudge
@@ -26,6 +26,8 @@ QUIET_FIELDS = ("tools", "stop", "functions")
 """Fields with which events without text are to be expected."""
 
 
+ENDS = frozenset({Reason.EMPTY, Reason.TRUNCATED})
+"""What is at fault with the end of an answer alone: all that was said before it stands."""
 SILENT_EVENTS = 32
 """In a row, without anything to be seen: a character takes four tokens at most."""
 SILENT = Judgement(
@@ -164,7 +166,7 @@ class Leg:
         """Return what is left when the engine's stream ends; a fault if that was too early."""
         was_read = not self._judge.given_up
         rest = self._guarded.end()
-        if not self.ended and self._story.shape is None and was_read:
+        if not self.ended and was_read and self._story.route in (Route.CHAT, Route.COMPLETIONS):
             # An engine says how its answer ended before it ends the stream.
             self.leave(Fault(Cause.BROKEN, self._instance_id), now_s)
             return b""
@@ -270,7 +272,7 @@ class Leg:
         if not isinstance(error, dict) or self.ended:
             return False
         code = error.get("code")
-        if isinstance(code, int) and code < SERVER_ERROR:
+        if isinstance(code, int) and code < SERVER_ERROR and not may_pass(code):
             return False
         died = ENGINE_DIED.decode() in str(error.get("message"))
         self.leave(Fault(Cause.DIED if died else Cause.ERROR, self._instance_id), now_s)
@@ -298,7 +300,7 @@ class Leg:
 
     def _is_in_time(self, failure: Judgement) -> bool:
         """Return True where what was found at the end of an answer is not with the client yet."""
-        return self.is_holding or failure.reason is Reason.EMPTY or not self._story.shown.content
+        return self.is_holding or failure.reason in ENDS or not self._story.shown.content
 
     def _go_back(self, failure: Judgement) -> None:
         """Cut where the fault begins, though the client has got more than that.
@@ -306,7 +308,11 @@ class Leg:
         What is only evidence about a whole window does not say where that would be.
         """
         span = failure.span
-        if span is None or not (failure.hard or failure.gate is CheckLevel.L1):
+        if (
+            span is None
+            or failure.reason in ENDS
+            or not (failure.hard or failure.gate is CheckLevel.L1)
+        ):
             return
         char = span.char_start
         if char is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from gatemesh_agent.answers import EVERYWHERE
 from gatemesh_agent.requests import Asked, Route
 from gatemesh_agent.sampling import has_other_media
 
@@ -29,6 +30,7 @@ class Refusal(StrEnum):
     DEATHS = "deaths"
     NO_INSTANCE = "no_instance"
     NOT_TAKEN = "not_taken"
+    EVERYWHERE = "bad_everywhere"
 
 
 SAID: Mapping[Refusal, str] = {
@@ -50,8 +52,21 @@ SAID: Mapping[Refusal, str] = {
     Refusal.DEATHS: "two engines died under it",
     Refusal.NO_INSTANCE: "no other instance is in rotation",
     Refusal.NOT_TAKEN: "no other instance took it over",
+    Refusal.EVERYWHERE: "it turned bad at more than one instance",
 }
 """Each one as its client reads it."""
+
+AT_ONCE = "send it again"
+SOON = "send it again in a moment"
+ADVICE: Mapping[Refusal, str] = {
+    Refusal.EVERYWHERE: EVERYWHERE,
+    Refusal.DEATHS: "it may be what ends them, so do not send it again as it is",
+    Refusal.BUDGET: SOON,
+    Refusal.TENANT_BUDGET: SOON,
+    Refusal.NO_INSTANCE: SOON,
+    Refusal.NOT_TAKEN: SOON,
+}
+"""What its client is told to do, where that is not to send it again at once."""
 
 GRAMMARS = (
     *("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),

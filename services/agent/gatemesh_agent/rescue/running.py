@@ -32,6 +32,7 @@ from gatemesh_agent.sse import DONE
 from gatemesh_agent.stream import GuardedStream
 from gatemesh_agent.strippers import stripper_of
 from gatemesh_agent.upstream import Reply
+from gatemesh_agent.usual_events import UsualEvents
 from gatemesh_agent.watchdog import Watch
 from gatemesh_common.messages import CheckLevel
 
@@ -135,6 +136,7 @@ class Runner:
             drops_bare=asked.route is Route.CHAT and not asked.keeps_bare_events,
             limit_bytes=self._max_event_bytes,
             stripper=stripper_of(asked.route),
+            usual=UsualEvents() if asked.route is Route.CHAT else None,
         )
         return Leg(
             story,

@@ -119,6 +119,12 @@ class Story:
         return self.case.deaths + died
 
     @property
+    def is_bad_everywhere(self) -> bool:
+        """True once a gate has failed it at more than one instance."""
+        bad = {each.instance_id for each in self.faults if each.cause is Cause.GATE}
+        return len(bad) > 1
+
+    @property
     def goes_by_ids(self) -> bool:
         """True where the kept part can go on by its token ids."""
         return goes_by_ids(self.case.request.asked, self.kept)

@@ -5,8 +5,8 @@ import orjson
 from gatemesh_agent.answers import NAMED_EVENT, shape_of
 from gatemesh_agent.requests import Route
 from gatemesh_agent.rescue.kept import Kept
+from gatemesh_agent.rescue.refusals import ADVICE, AT_ONCE, Refusal
 from gatemesh_agent.rescue.refusals import SAID as WHY
-from gatemesh_agent.rescue.refusals import Refusal
 from gatemesh_agent.rescue.story import SAID as WHAT
 from gatemesh_agent.rescue.story import Fault
 from gatemesh_agent.sse import DONE
@@ -19,7 +19,7 @@ def refused(fault: Fault, refusal: Refusal) -> bytes:
     found = f" ({fault.failure.reason})" if fault.failure is not None else ""
     message = (
         f"the stream from instance {fault.instance_id!r} {WHAT[fault.cause]}{found} and is not "
-        f"continued: {WHY[refusal]}; send it again"
+        f"continued: {WHY[refusal]}; {ADVICE.get(refusal, AT_ONCE)}"
     )
     error = {"message": message, "type": KIND, "param": None, "code": f"rescue_{refusal}"}
     return orjson.dumps({"error": error})

@@ -12,6 +12,7 @@ from gatemesh_agent.gates.characters import (
 )
 from gatemesh_agent.gates.context import RequestContext
 from gatemesh_agent.gates.judgement import Judgement
+from gatemesh_agent.gates.l1_text import TextGate
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -135,3 +136,12 @@ def test_a_literal_may_name_the_sign_once(asking: Asking, judge: Judge) -> None:
     assert judge(CODE, asking("Show me the test.")).outcome is Outcome.PASSED
     for worse in (CODE + CODE, CODE.replace("raw", "r\ufffdw")):
         assert judge(worse, asking("Show me the test.")).reason is Reason.REPLACEMENT_CHARS
+
+
+def test_the_first_private_character_is_where_the_fault_is(asking: Asking) -> None:
+    """Not where the block begins that it stands in: what is right before it stands."""
+    gate = TextGate(asking())
+    text = "The ferry leaves at eight \ue001\ue002 and the pier is empty by then."
+    failure = next(found for letter in text if (found := gate.feed_text(letter)) is not None)
+    assert failure.span is not None
+    assert failure.span.char_start == text.index("\ue001")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatemesh_agent.gates.counts import LARGEST_UNASKED, han_value, largest_count
+from gatemesh_agent.gates.counts import LARGEST_UNASKED, han_value, largest_count, largest_flood
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,23 @@ def test_chinese_numerals(signs: str, value: int) -> None:
 def test_periods_and_compounds(prompt: str, count: int) -> None:
     """A week has seven days, and German writes how often in one word."""
     assert largest_count(prompt, repeating=False) == count
+
+
+@pytest.mark.parametrize(
+    ("prompt", "count"),
+    [
+        ("Tell me in 300 words about the sea.", 0),
+        ("A 250-word essay, please.", 0),
+        ("In two hundred words: why is the sky blue?", 0),
+        ("Schreibe einen Aufsatz mit 200 Wörtern.", 0),
+        ("用300字介绍海。", 0),
+        ("Count to 300.", 0),
+        ("Zähle von 1 bis 90.", 1),
+        ("Write a line of 80 dashes.", 80),
+        ("Write 100 letters A.", 100),
+        ("In 3 sentences, with 12 exclamation marks.", 12),
+    ],
+)
+def test_a_length_asks_for_no_flood(prompt: str, count: int) -> None:
+    """Three hundred words are not one word three hundred times."""
+    assert largest_flood(prompt) == count

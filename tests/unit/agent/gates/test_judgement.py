@@ -20,3 +20,5 @@ def test_a_pass_and_a_skip_differ() -> None:
     assert passed(CheckLevel.L1).outcome is Outcome.PASSED
     skip = skipped(CheckLevel.L3, Reason.NO_LOGPROBS)
     assert (skip.outcome, skip.reason) == (Outcome.SKIPPED, Reason.NO_LOGPROBS)
+    assert skipped(CheckLevel.L3, Reason.NO_LOGPROBS) is skip
+    assert skipped(CheckLevel.L2, Reason.NO_LOGPROBS).gate is CheckLevel.L2

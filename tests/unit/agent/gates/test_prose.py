@@ -13,6 +13,7 @@ from gatemesh_agent.gates.prose import (
     SAME_SHARE,
     UNIT,
     UNUSUAL,
+    Staleness,
     is_known,
     is_running,
     plain_sentences,
@@ -20,6 +21,7 @@ from gatemesh_agent.gates.prose import (
     units_of,
 )
 from gatemesh_agent.gates.units import looks_like_code
+from gatemesh_agent.gates.window import TextWindow
 from gatemesh_common.messages import Outcome, Reason
 
 Asking = Callable[..., RequestContext]
@@ -99,3 +101,27 @@ def test_the_first_look_at_a_sentence_agrees_with_the_whole_one(text: str) -> No
     if UNUSUAL.search(text) is None:
         assert PROSE.count(text) == len(text)
         assert not looks_like_code(text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a b c.", "a b c\n", "x y z w!", "你好吗。", "短 句 子。"]), max_size=24
+    ),
+    st.integers(0, 160),
+)
+def test_a_last_look_that_is_left_out_would_have_found_nothing(
+    sentences: list[str], later: int
+) -> None:
+    """The end of a short answer is not cut into sentences."""
+    text = "".join(sentences)
+    found = []
+    for last in (True, False):
+        window, staleness = TextWindow(), Staleness(RequestContext())
+        for _ in window.blocks(text[:-later] if later else text):
+            pass
+        earlier = staleness.scan(window)
+        for _ in window.blocks(text[-later:] if later else ""):
+            pass
+        window.rest()
+        found.append((earlier, staleness.scan(window, last=last)))
+    assert found[0] == found[1]

@@ -243,3 +243,17 @@ def test_rows_with_numbers_behind_text_without_any(
     assert judgement.span is not None
     assert judgement.span.char_start is not None
     assert judgement.span.char_start >= (len(three + between) - 64 if chars else 0)
+
+
+@pytest.mark.parametrize("prompt", ["Tell me about the sea in 300 words.", "Count to 300."])
+@pytest.mark.parametrize(("unit", "limit"), [("!", 28), ("ha", 160), ("word ", 160)])
+def test_a_length_or_a_count_asks_for_no_flood(
+    prompt: str, unit: str, limit: int, asking: Asking, scanned: Scanned
+) -> None:
+    """Of one sign or word; what was asked for so many times still passes."""
+    flood = "The sea is: " + unit * 120
+    context = asking(prompt)
+    finding = scanned(flood, Repetition(context).scan)
+    assert finding is not None
+    assert finding.threshold == limit
+    assert scanned(flood, Repetition(asking(f"Write {unit.strip()} 120 times.")).scan) is None

@@ -20,6 +20,7 @@ from gatemesh_agent.errors import InstanceFailedError, StreamBrokenError
 from gatemesh_agent.judging import AnswerJudge, Judging
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Asked, Route, decoding_of, understand
+from gatemesh_agent.rescue.budget import RescueBudget
 from gatemesh_agent.rescue.carrying import Rescuer
 from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.refusals import refusal_of
@@ -159,7 +160,7 @@ class FakeClient:
     status: int = 0
 
     async def begin(
-        self, status: int, _reason: Any, _headers: Any, instance_id: str, _: Any
+        self, status: int, _reason: Any, _headers: Any, instance_id: str, _: Any, **_extra: str
     ) -> None:
         """Take status and headers."""
         self.begun, self.status, self.instance_id = True, status, instance_id
@@ -187,6 +188,11 @@ class Script:
         self.status = status
         self.is_stream = status == 200
         self.response = SimpleNamespace(reason="OK", headers=CIMultiDict())
+        self.closed = False
+
+    def close(self) -> None:
+        """Take the end of interest in it."""
+        self.closed = True
 
     async def first(self) -> bytes:
         """Return the first piece."""
@@ -202,7 +208,12 @@ class Script:
 
     async def whole(self, begun: bytes, _limit: int) -> tuple[bytes, bool]:
         """Return all of it."""
-        return begun + b"".join(each for each in self.pieces if isinstance(each, bytes)), True
+        pieces, self.pieces = self.pieces, []
+        return begun + b"".join(each for each in pieces if isinstance(each, bytes)), True
+
+    async def more(self) -> bytes:
+        """Return the next piece, empty at the end."""
+        return await self.within(0.0) or b""
 
 
 TOKENS = json.dumps({"count": 3, "max_model_len": 100, "tokens": [1, 2, 3]}).encode()
@@ -219,14 +230,18 @@ class FakeUpstream:
     @asynccontextmanager
     async def ask(self, base_url: str, order: Order) -> AsyncIterator[Script]:
         """Take a request."""
+        yield await self.open(base_url, order)
+
+    async def open(self, base_url: str, order: Order) -> Script:
+        """Take a request."""
         self.asked.append((base_url, order.path, json.loads(order.body)))
         if order.path == "/tokenize":
-            yield self.tokenize or Script(TOKENS)
-            return
+            return self.tokenize or Script(TOKENS)
         script = self.scripts[base_url].pop(0)
         if isinstance(script, Exception):
             raise script
-        yield script
+        assert isinstance(script, Script)
+        return script
 
     def rest(self) -> tuple[str, dict[str, Any]]:
         """Return path and body of the last request for text."""
@@ -265,6 +280,7 @@ class Bench:
             terms=self.terms,
             reroutes=2,
             unheard=self.unheard.append,
+            budget=RescueBudget(self.terms.per_minute, self.terms.tenant_share),
         )
 
     def _runner(self) -> Runner:

@@ -46,6 +46,13 @@ async def test_what_was_said_is_counted_where_that_is_not_known() -> None:
     assert body["max_tokens"] == 7
 
 
+async def test_a_text_is_counted_as_an_engine_spells_it() -> None:
+    """Where it says so."""
+    for tokenize, count in ((None, 3), (Script(b"{}", status=404), None)):
+        upstream: Any = FakeUpstream(tokenize=tokenize)
+        assert await Asking(upstream).count(request_of(asking()), "Hi", "http://b") == count
+
+
 async def test_a_prompt_of_ids_goes_on_by_ids_always() -> None:
     """The text is spelled by the engine where its ids are not known."""
     body: dict[str, Any] = {"prompt": [4, 5], "max_tokens": 10}

@@ -215,3 +215,63 @@ async def test_other_routes_end_with_their_own_kind_of_error() -> None:
     assert b"event: error\ndata: " in client.sent
     assert b"rescue_route" in client.sent
     assert b"im_end" not in client.sent
+
+
+TORN = (
+    "The sea is wide and deep. The land is small and dry. Nobody who has been out there on a day "
+    "in autumn would say that the"
+)
+
+
+def torn() -> Script:
+    """Return a stream that ends by itself in the middle of a sentence."""
+    first, *rest = TORN.split()
+    said = words(first, *(f" {word}" for word in rest))
+    return Script(opening() + said, event("", finish="stop", number=2), DONE)
+
+
+async def test_an_end_in_the_middle_of_a_sentence_is_gone_on_from() -> None:
+    """Behind its last word, once."""
+    bench = Bench(engines(Script(REST)))
+    client = await served(bench, torn())
+    assert text_of(client.sent) == TORN + " wide."
+    assert client.sent.count(b'"finish_reason":"stop"') == 1
+    assert b'"reason":"truncated"' in client.sent
+
+
+@pytest.mark.parametrize(
+    ("asked", "terms"),
+    [
+        (asking(frequency_penalty=1), {}),
+        (asking(), {"per_minute": 0}),
+        (asking(), {"continuations": 0}),
+    ],
+)
+async def test_an_end_that_cannot_be_gone_on_from_passes(
+    asked: Asked, terms: dict[str, Any]
+) -> None:
+    """It is no proof: its client gets the end that there is."""
+    bench = Bench(engines(Script(REST)), **terms)
+    client = await served(bench, torn(), asked)
+    assert text_of(client.sent) == TORN
+    assert client.sent.count(b'"finish_reason":"stop"') == 1
+    assert b"error" not in client.sent
+
+
+async def test_an_end_that_two_instances_choose_is_right() -> None:
+    """The second one's passes."""
+    end = event("", finish="stop", number=2)
+    bench = Bench(engines(Script(spoken("", finish="stop", number=2), DONE)))
+    client = await served(bench, torn())
+    assert end not in client.sent
+    assert text_of(client.sent) == TORN
+    assert client.sent.count(b'"finish_reason":"stop"') == 1
+
+
+async def test_bad_at_two_instances_is_the_requests_doing() -> None:
+    """Whatever else would keep a third one from going on: its client is told not to try again."""
+    again = [spoken(" x<|im_end|>", number=20), spoken(" and so it goes on.", number=21)]
+    bench = Bench(engines(Script(*again)), continuations=1)
+    error = error_of(await served(bench, bad("The")))
+    assert error["code"] == "rescue_bad_everywhere"
+    assert "will not help" in error["message"]

@@ -113,9 +113,14 @@ def test_a_loop_on_its_way_is_doubted() -> None:
 
 
 def test_tokens_without_text_are_doubted_after_a_few() -> None:
-    """A character takes up to four; reasoning and calls are not empty."""
+    """The first one may tell a chat's role; reasoning and calls are not empty."""
     doubts = doubts_of(GREEDY)
-    assert [take(doubts, "") for _ in range(4)] == [False, False, False, True]
+    assert [take(doubts, "") for _ in range(3)] == [False, True, True]
+    assert not take(doubts, "a")
+    told = NOTHING._replace(steps=(step(""),))
+    for is_open in (False, False, False, True):
+        doubts.take(told, 0.0)
+        assert doubts.is_open is is_open
     doubts.take(OTHER, 0.0)
     assert not doubts.is_open
     doubts.take(NOTHING, 0.0)

@@ -1,6 +1,7 @@
 """Those who wait for a first byte wait no longer than there is hope."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from tests.unit.agent.rescue.streams import Bench
@@ -30,26 +31,26 @@ def eject(bench: Bench) -> None:
     bench.router.view = PoolView(1, view.timestamp, changed)
 
 
-async def waited(bench: Bench, *, streamed: bool = True) -> str:
+async def waited(bench: Bench, may_leave: Callable[[], bool] | None = None) -> str:
     """Return why a wait ended that nothing ends."""
     with pytest.raises(InstanceFailedError) as failure:
-        async with asyncio.timeout(5), bench.leaving.waiting(LIFE, streamed=streamed):
+        async with asyncio.timeout(5), bench.leaving.waiting(LIFE, may_leave):
             await asyncio.Event().wait()
     return failure.value.what
 
 
 async def test_what_comes_in_time_is_taken() -> None:
     """The wait leaves nothing behind."""
-    async with Bench().leaving.waiting(LIFE, streamed=True):
+    async with Bench().leaving.waiting(LIFE):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("streamed", [True, False])
-async def test_an_ejected_instance_is_left(streamed: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("may_leave", [None, lambda: False])
+async def test_an_ejected_instance_is_left(may_leave: Callable[[], bool] | None) -> None:
     """Whole answers, too: they are asked elsewhere as they were."""
     bench = Bench()
     eject(bench)
-    assert await waited(bench, streamed=streamed) == "was taken out before its answer"
+    assert await waited(bench, may_leave) == "was taken out before its answer"
 
 
 async def test_one_from_which_nothing_comes_for_anybody_is_left() -> None:
@@ -58,7 +59,7 @@ async def test_one_from_which_nothing_comes_for_anybody_is_left() -> None:
     bench = Bench(first_s=0.0)
     story = bench.story()
     wait = bench.attempt(story).wait
-    async with asyncio.timeout(5), bench.leaving.waiting(wait.life, streamed=True):
+    async with asyncio.timeout(5), bench.leaving.waiting(wait.life):
         for at in range(20):
             bench.watch.note(wait, at + 1, 1e12)
             await asyncio.sleep(0.001)
@@ -75,5 +76,32 @@ async def test_where_streams_came_to_a_halt_hope_is_short() -> None:
 async def test_a_deadline_of_others_stays_theirs() -> None:
     """It is not taken for a loss of hope."""
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01), Bench().leaving.waiting(LIFE, streamed=True):
+        async with asyncio.timeout(0.01), Bench().leaving.waiting(LIFE):
+            await asyncio.Event().wait()
+
+
+async def test_a_whole_answer_is_waited_for_until_its_instance_is_proven_to_stand_still() -> None:
+    """It tells nothing before its end; and leaving needs room."""
+    bench, rooms = Bench(first_s=0.0, stall_s=0.0), iter([False, True])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02), bench.leaving.waiting(LIFE, lambda: True):
+            await asyncio.Event().wait()
+    bench.leaving.note_proof(LIFE)
+    assert bench.router.shunned_until["a"] > 0
+    assert await waited(bench, lambda: next(rooms)) == "stands still"
+    assert next(rooms, None) is None
+
+
+@pytest.mark.parametrize("moved_s", [0.0, 1e12])
+async def test_a_proof_is_over_once_anything_comes(moved_s: float) -> None:
+    """From there on it is a long answer again."""
+    bench = Bench(stall_s=0.0)
+    wait = bench.attempt(bench.story()).wait
+    bench.leaving.note_proof(wait.life)
+    bench.watch.note(wait, 1, moved_s)
+    if not moved_s:
+        assert await waited(bench, lambda: True) == "stands still"
+        return
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05), bench.leaving.waiting(wait.life, lambda: True):
             await asyncio.Event().wait()

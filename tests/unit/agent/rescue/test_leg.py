@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.agent.rescue.streams import (
     Bench,
+    asking,
     bare,
     event,
     judge_of,
@@ -150,6 +151,7 @@ def test_a_failure_that_is_let_pass_holds_nothing_any_more() -> None:
     [
         ({"message": "EngineCore encountered an issue.", "code": 500}, Cause.DIED),
         ({"message": "odd", "code": 500}, Cause.ERROR),
+        ({"message": "slow down", "code": 429}, Cause.ERROR),
         ({"message": "bad request", "code": 400}, None),
     ],
 )
@@ -232,3 +234,49 @@ def test_what_is_found_at_the_end_of_a_shown_answer_comes_too_late() -> None:
         )
         leg.feed(cut + event(" the", finish="stop", number=5), 0.0)
     assert leg.fault is None
+
+
+TORN = (
+    "The sea is wide and deep. The land is small and dry. Nobody who has been out there on a day "
+    "in autumn would say that the"
+)
+
+
+def said(text: str) -> bytes:
+    """Return a text as tokens of a stream."""
+    return words(*(f"{' ' if at else ''}{word}" for at, word in enumerate(text.split())))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "fault"),
+    [
+        (TORN, "stop", Reason.TRUNCATED),
+        (TORN + " sea is calm.", "stop", None),
+        (TORN, "length", None),
+        ("", "stop", Reason.EMPTY),
+    ],
+)
+def test_an_end_that_no_one_would_choose_is_in_time(
+    text: str, reason: str, fault: Reason | None
+) -> None:
+    """The event that ends the answer is judged before it goes: all that was said before stands."""
+    leg, judge = leg_of()
+    with judge:
+        out = leg.feed(opening() + said(text) + event("", finish=reason, number=9), 0.0)
+    assert (leg.fault is not None) is (fault is not None)
+    if leg.fault is not None:
+        assert leg.fault.failure is not None
+        assert leg.fault.failure.reason is fault
+        assert (leg.kept().text, leg.leaked) == (text, 0)
+        assert text_of(out) == text
+        assert b'finish_reason":"stop' not in out
+
+
+def test_a_stream_without_an_end_is_left_whatever_was_asked() -> None:
+    """Also where nobody may go on with it: its client is told."""
+    leg, judge = leg_of(Bench().story(asking(frequency_penalty=1)))
+    with judge:
+        leg.feed(opening() + said("The sea is"), 0.0)
+        assert leg.end(0.0) == b""
+    assert leg.fault is not None
+    assert leg.fault.cause is Cause.BROKEN

@@ -26,6 +26,14 @@ def test_an_error_says_what_happened_and_what_to_do() -> None:
         assert part in error["message"]
 
 
+@pytest.mark.parametrize("refusal", [Refusal.EVERYWHERE, Refusal.DEATHS])
+def test_where_another_try_cannot_help_nobody_is_told_to_make_one(refusal: Refusal) -> None:
+    """What is known of the request is said."""
+    message = json.loads(refused(FAULT, refusal))["error"]["message"]
+    assert not message.endswith("send it again")
+    assert "not" in message.rpartition(";")[0] + message.rpartition("send it again")[0]
+
+
 @pytest.mark.parametrize("refusal", list(Refusal))
 @pytest.mark.parametrize("cause", list(Cause))
 def test_all_of_them_are_sentences(cause: Cause, refusal: Refusal) -> None:
