@@ -97,12 +97,13 @@ def wording(statement: ClauseElement, dialect: Dialect) -> str:
 async def ask_together(connection: AsyncConnection, queries: Iterable[Query]) -> list[Answer]:
     """Return the answers of queries that go to the server at once, and are run in their order."""
     driver, dialect = await driver_of(connection), connection.dialect
-    async with driver.pipeline():
+    async with together(connection):
         cursors = [
             await driver.cursor(row_factory=dict_row).execute(wording(one, dialect), parameters)
             for one, parameters in queries
         ]
-        return [await cursor.fetchall() for cursor in cursors]
+    # Behind the pipeline, whose end brings all answers: inside, each would be asked for anew.
+    return [await cursor.fetchall() for cursor in cursors]
 
 
 @asynccontextmanager

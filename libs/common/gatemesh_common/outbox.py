@@ -40,6 +40,8 @@ OUTBOX = Table(
     Column("available_at", DateTime(timezone=True), nullable=False, index=True),
 )
 
+STORE = insert(OUTBOX).inline().on_conflict_do_nothing()
+
 LAG_SECONDS = Gauge(
     "gatemesh_outbox_lag_seconds",
     "For how long the oldest message has waited that may go, as of the last round.",
@@ -82,7 +84,7 @@ async def enqueue(
         outbox_row(message, due_at if due_at > now else now + kept_for, app_id, now, sign)
         for message, due_at in messages
     ]
-    await connection.execute(insert(OUTBOX).inline().values(rows).on_conflict_do_nothing())
+    await connection.execute(STORE, rows)
     return [row for row, (_, due_at) in zip(rows, messages, strict=True) if due_at <= now]
 
 

@@ -163,6 +163,7 @@ class Store:
             fleet = await store_fleet.read_all(connection, self._policy)
             now = self._clock()
             requests = await store_fleet.requests_since_probe(connection, fleet, now)
+        self._homes.learn(fleet)
         due = set()
         for pool in fleet.pools:
             if is_due(fleet, pool, requests, now):

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, Table, Text, any_, bindparam, delete, select, text, update
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gatemesh_common.database import Answer, Query, ask_together
@@ -270,6 +271,20 @@ async def save(
             await connection.execute(insert(table).inline(), rows)
 
 
+CHANGES_OF_INCIDENTS = (
+    *("condition", "status", "playbook", "steps", "cause", "reason", "would", "ended_at"),
+    "core_dump",
+)
+
+
+@cache
+def upsert(table: Table, key: str, names: tuple[str, ...]) -> Insert:
+    """Return the statement that inserts rows, and changes some columns of those that are there."""
+    statement = insert(table).inline()
+    fields = {name: statement.excluded[name] for name in names}
+    return statement.on_conflict_do_update(index_elements=[key], set_=fields)
+
+
 async def _save_pools(connection: AsyncConnection, fleet: Fleet) -> None:
     for pool in fleet.pools.values():
         if fleet.loaded.get(pool.pool) != pool:
@@ -284,30 +299,20 @@ async def _save_instances(connection: AsyncConnection, fleet: Fleet) -> None:
         if fleet.stored.get(record.instance_id) != record
     ]
     if rows:
-        statement = insert(INSTANCES).inline()
-        fields = {name: statement.excluded[name] for name in rows[0] if name != "instance_id"}
-        await connection.execute(
-            statement.on_conflict_do_update(index_elements=["instance_id"], set_=fields), rows
-        )
+        names = tuple(name for name in rows[0] if name != "instance_id")
+        await connection.execute(upsert(INSTANCES, "instance_id", names), rows)
 
 
 async def _save_incidents(
     connection: AsyncConnection, decisions: Iterable[Decision], policy_version: str
 ) -> None:
-    statement = insert(INCIDENTS).inline()
-    names = (
-        *("condition", "status", "playbook", "steps", "cause", "reason", "would", "ended_at"),
-        "core_dump",
-    )
-    fields = {name: statement.excluded[name] for name in names}
-    upsert = statement.on_conflict_do_update(index_elements=["incident_id"], set_=fields)
     rows = [
         incident_row(incident, decision.record, policy_version)
         for decision in decisions
         for incident in decision.incidents
     ]
     if rows:
-        await connection.execute(upsert, rows)
+        await connection.execute(upsert(INCIDENTS, "incident_id", CHANGES_OF_INCIDENTS), rows)
 
 
 async def _end_commands(connection: AsyncConnection, rows: Sequence[Row]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.store_fleet import pools_of
 
 
@@ -15,10 +16,14 @@ class Homes:
 
     async def of(self, connection: AsyncConnection, names: Collection[str]) -> Mapping[str, str]:
         """Return the pools of those of some instances that are known; others are looked up."""
-        self._known |= await pools_of(
-            connection, [name for name in names if name not in self._known]
-        )
+        missing = [name for name in names if name not in self._known]
+        if missing:
+            self._known |= await pools_of(connection, missing)
         return {name: self._known[name] for name in names if name in self._known}
+
+    def learn(self, fleet: Fleet) -> None:
+        """Remember where the instances are that the database has of some pools."""
+        self._known.update((name, record.pool) for name, record in fleet.stored.items())
 
     def forget(self, names: Collection[str]) -> None:
         """Have instances looked up the next time."""

@@ -142,6 +142,7 @@ class Work:
         pools = {name: pool or known.get(name, DEFAULT_POOL) for name, pool in said.items()}
         seeing_them = seeing(queue, ids, self._now)
         [seen] = await self._lock({*pools.values(), *known.values()}, [seeing_them])
+        homes.learn(self.fleet)
         moved = [name for name in known if name not in self.fleet.records]
         if moved:
             homes.forget(moved)

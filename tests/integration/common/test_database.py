@@ -1,7 +1,7 @@
 """Faults of a real database, told apart by what helps."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from sqlalchemy import text
@@ -20,6 +20,7 @@ from gatemesh_common.errors import DatabaseUnavailableError
 from ..gate import Gate  # noqa: TID252 (shared by the integration tests)
 
 pytestmark = pytest.mark.integration
+RunAll = Callable[[AsyncEngine, Sequence[str]], Awaitable[None]]
 
 
 async def run(engine: AsyncEngine, *statements: str) -> None:
@@ -59,6 +60,14 @@ async def run_together(engine: AsyncEngine, statements: Sequence[str]) -> None:
             await connection.execute(text(statement))
 
 
+async def ask_all(engine: AsyncEngine, statements: Sequence[str]) -> None:
+    """Run them as questions."""
+    async with transaction(engine) as connection:
+        questions = [Query(text(f"{one} RETURNING id"), {}) for one in statements]
+        await ask_together(connection, questions)
+
+
+@pytest.mark.parametrize("run_all", [run_together, ask_all])
 @pytest.mark.parametrize("later", [0, 1, 50])
 @pytest.mark.parametrize(
     ("statement", "error"),
@@ -68,14 +77,14 @@ async def run_together(engine: AsyncEngine, statements: Sequence[str]) -> None:
     ],
 )
 async def test_what_goes_together_is_refused_for_its_own_reason(
-    fresh_database: str, statement: str, error: type[Exception], later: int
+    fresh_database: str, statement: str, error: type[Exception], later: int, run_all: RunAll
 ) -> None:
     """However many follow that are not tried; nothing of it is left, and the connection serves."""
     engine = open_database(fresh_database, pool_size=1)
     await run(engine, "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (3)")
     statements = ["INSERT INTO t VALUES (1)", statement, *["UPDATE t SET id = id"] * later]
     with pytest.raises(error):
-        await run_together(engine, statements)
+        await run_all(engine, statements)
     async with transaction(engine) as connection:
         [found] = await ask_together(connection, [Query(text("SELECT id FROM t"), {})])
     assert [dict(row) for row in found] == [{"id": 3}]

@@ -7,7 +7,11 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gatemesh_health_manager import store_homes
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.store_homes import Homes
+
+from .samples import NOW, record
 
 NO_CONNECTION = cast(AsyncConnection, None)
 
@@ -40,3 +44,13 @@ async def test_what_proved_wrong_is_asked_again(asked: list[list[str]]) -> None:
     homes.forget(["a", "never known"])
     await homes.of(NO_CONNECTION, ["a", "b"])
     assert asked == [["a", "b"], ["a"]]
+
+
+async def test_what_was_read_or_locked_is_known(asked: list[list[str]]) -> None:
+    """As the database has it, not as a transaction that may fail would have it."""
+    homes, pool = Homes(), Fleet(Policy(), [PoolRecord("default")], [record()])
+    pool.register("engine-7", "default", NOW)
+    homes.learn(pool)
+    assert await homes.of(NO_CONNECTION, ["engine-0"]) == {"engine-0": "default"}
+    assert asked == []
+    assert await homes.of(NO_CONNECTION, ["engine-7"]) == {}
