@@ -204,6 +204,7 @@ class Relay:
             due = (
                 select(OUTBOX)
                 .where(OUTBOX.c.available_at <= now)
+                .where(OUTBOX.c.message_id.not_in([*self._under_way, *self._sent]))
                 .order_by(OUTBOX.c.id)
                 .limit(self._batch)
                 .with_for_update(skip_locked=True)

@@ -4,13 +4,21 @@ Source: vLLM 0.32.0, seen with a real engine: refused in a drain, died, capped l
 """
 
 import re
+from collections.abc import Mapping
 from json import JSONDecoder
+from typing import Any
 
 DRAIN_REFUSED = b"cannot schedule new futures after shutdown"
 ENGINE_DIED = b"EngineCore encountered an issue"
 HIGHEST_ALLOWED = re.compile(rb"greater than max allowed: (\d{1,6})")
 
+BAD_REQUEST = 400
 INTERNAL_ERROR = 500
+LONGEST_CODE = 9
+CLIENTS_FAULT = re.compile(
+    r"invalid|bad_?request|not_?found|context_length|unprocessable|permission|authentication", re.I
+)
+"""In the words of an error that is the request's own."""
 NO_ROOM = (429, 503)
 """An engine, or what stands before it, has too much to do."""
 PASSING = frozenset({429, 500, 502, 503, 504})
@@ -36,10 +44,21 @@ def told_status(data: bytes) -> int:
     """Return the status that the error tells with which a stream opens; 500 where it tells none."""
     try:
         event, _ = JSONDecoder().raw_decode(data.removeprefix(b"data: ").decode())
-        code = event["error"]["code"]
+        error = event["error"]
     except (ValueError, KeyError, TypeError):
         return INTERNAL_ERROR
-    return code if type(code) is int else INTERNAL_ERROR
+    return status_of(error) if isinstance(error, dict) else INTERNAL_ERROR
+
+
+def status_of(error: Mapping[str, Any]) -> int:
+    """Return the status that an error event tells, as a number or, as proxies do, in words."""
+    code = error.get("code")
+    if type(code) is int:
+        return code
+    if isinstance(code, str) and code.isascii() and code.isdigit():
+        return int(code[:LONGEST_CODE])
+    words = f"{code} {error.get('type')}"
+    return BAD_REQUEST if CLIENTS_FAULT.search(words) else INTERNAL_ERROR
 
 
 def opens_with_error(data: bytes) -> bool:

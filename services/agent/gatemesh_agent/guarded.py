@@ -1,7 +1,7 @@
 """Guarded requests: judged on the way through, and asked elsewhere when an instance fails early."""
 
 import time
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 
 from gatemesh_agent.after import After, Answered
@@ -47,14 +47,13 @@ from gatemesh_agent.under_way import under_way
 from gatemesh_agent.upstream import Reply, Upstream
 from gatemesh_agent.usual_events import UsualEvents
 from gatemesh_agent.watchdog import Watch
-from gatemesh_agent.whole import is_torn, judged_whole
+from gatemesh_agent.whole import is_torn, judged_whole, whole_error
 from gatemesh_agent.wishes import NOTHING, Wish, Wishes
 from gatemesh_common.messages import Reason, RoutedInstance
 
 OK = 200
 BAD_REQUEST = 400
 CLIENT_ERRORS = range(400, 500)
-LARGEST_ERROR_BYTES = 2**20
 
 
 class Guard:
@@ -332,8 +331,7 @@ class Guard:
             EngineFailedError: it is the engine's own.
         """
         if self._moving is not None:
-            with suppress(StreamBrokenError):
-                first, _ = await reply.whole(first, LARGEST_ERROR_BYTES)
+            first = await whole_error(reply, first)
         died = engine_died(INTERNAL_ERROR, first)
         self._check(attempt, INTERNAL_ERROR if died else BAD_REQUEST, first)
         self._move(attempt, reply, first, cause_of(told_status(first), first))

@@ -165,7 +165,7 @@ class AgentSettings(ServiceSettings):
     """Longest time for which they are."""
 
     rescue_continuations: int = Field(default=2, ge=0, le=10)
-    """Times that one answer may go to another instance for an engine's fault; 0: never."""
+    """Times that one answer may go elsewhere for an engine's fault; 0: never for an error."""
 
     rescue_per_minute: int = Field(default=600, ge=0, le=1_000_000)
     """Answers that do so in a minute, all together: beyond it the whole pool may be at fault."""

@@ -1,10 +1,12 @@
 """Answers that are not streamed: read, judged and parted from what was added."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from gatemesh_agent.cases import Attempt
 from gatemesh_agent.dialects import read_choices
+from gatemesh_agent.errors import StreamBrokenError
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.judging import AnswerJudge
 from gatemesh_agent.requests import Asked, Route
@@ -27,7 +29,7 @@ def is_torn(attempt: Attempt, reply: Reply, judge: AnswerJudge) -> bool:
 
 HIDDEN_TOKENS = 16
 """Beyond one a byte: a token that shows is a byte at least, and a few more may end the answer."""
-HIDING = ("tools", "functions", "stop", "stop_token_ids", "use_beam_search", "echo")
+HIDING = ("tools", "functions", "stop", "stop_token_ids", "use_beam_search", "echo", "ignore_eos")
 """Fields with which engines keep back what they wrote."""
 
 
@@ -95,3 +97,21 @@ def judged_whole(
         return cut_whole(body, stripper) if stripper else body
     take_whole(asked, parted.fields, judge)
     return parted.rest
+
+
+LARGEST_ERROR_BYTES = 2**20
+ERROR_END_S = 0.5
+"""So long what follows an error event may take: an engine may keep the connection open."""
+
+
+async def whole_error(reply: Reply, begun: bytes) -> bytes:
+    """Return the error with which a stream opens, and what follows it at once."""
+    data = begun
+    with suppress(StreamBrokenError):
+        while len(data) < LARGEST_ERROR_BYTES:
+            told = b"\n\n" in data
+            more = await (reply.within(ERROR_END_S) if told else reply.more())
+            if not more:
+                break
+            data += more
+    return data

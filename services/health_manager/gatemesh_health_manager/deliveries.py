@@ -49,6 +49,8 @@ class Deliveries:
         """Tags that are neither acknowledged nor known to be rejected, in their order."""
         self._settled: set[int] = set()
         self._rejected: set[int] = set()
+        self._in_order = asyncio.Lock()
+        """Of two lanes: an acknowledgement that a later one overtakes names an unknown tag."""
 
     @property
     def is_lost(self) -> bool:
@@ -66,6 +68,13 @@ class Deliveries:
     async def settle(self, tags: Iterable[int]) -> None:
         """Acknowledge messages, each as soon as all before it are settled too."""
         self._settled.update(tags)
+        async with self._in_order:
+            upto = self._settle_first()
+            if upto:
+                await self._channel.basic_ack(upto, multiple=True, wait=False)
+
+    def _settle_first(self) -> int:
+        """Forget the first messages, as far as all are settled; return the last to acknowledge."""
         upto = 0
         while self._open and self._open[0] in self._settled:
             tag = self._open.popleft()
@@ -74,8 +83,7 @@ class Deliveries:
                 self._rejected.remove(tag)
             else:
                 upto = tag
-        if upto:
-            await self._channel.basic_ack(upto, multiple=True, wait=False)
+        return upto
 
     async def reject(self, tag: int) -> None:
         """Have the broker move a message to the dead letters; it is still to be settled."""

@@ -16,7 +16,7 @@ from tests.unit.agent.rescue.streams import (
 
 from gatemesh_agent.after import After
 from gatemesh_agent.cases import Bounds, Case
-from gatemesh_agent.errors import InstanceSilentError
+from gatemesh_agent.errors import InstanceSilentError, StreamBrokenError
 from gatemesh_agent.guarded import Guard
 from gatemesh_agent.moving import Moving, MovingTerms
 from gatemesh_agent.rescue.budget import RescueBudget
@@ -106,6 +106,18 @@ async def test_a_stream_that_opens_with_an_error_is_judged_by_its_code(
     client, asked = await served({"a": [Script(stream)], "b": [clean()]})
     assert asked == (["a", "b"] if moves else ["a"])
     assert client.sent == stream if not moves else b"error" not in client.sent
+
+
+@pytest.mark.parametrize("end", [StreamBrokenError("broke off"), None])
+async def test_an_opening_error_in_two_pieces_reaches_its_client_whole(
+    end: StreamBrokenError | None,
+) -> None:
+    """Though the connection breaks behind it, or is kept open."""
+    error = b"data: " + WRONG + b"\n\n"
+    pieces = [error[:20], error[20:], end]
+    client, asked = await served({"a": [Script(*pieces)], "b": [clean()]})
+    assert asked == ["a"]
+    assert client.sent.startswith(error)
 
 
 async def test_where_nobody_answers_the_first_error_is_the_clients() -> None:

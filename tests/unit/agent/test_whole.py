@@ -126,6 +126,7 @@ def test_a_token_that_shows_is_a_byte_at_least(text: str, tokens: object, *, hid
         asking(tools=[{"type": "function"}]),
         asking(stop=["."]),
         asking(include_reasoning=False),
+        asking(ignore_eos=True),
         asking(Route.MESSAGES),
     ],
 )

@@ -90,10 +90,11 @@ def context_of(request: Mapping[str, Any]) -> RequestContext:
         tools=tools_of(request),
         reshaped=is_reshaped(request) or demands_json,
         echo=bool(request.get("echo")),
-        stops=bool(request.get("stop") or request.get("stop_sequences")),
+        stops=any(request.get(name) for name in STOPS),
     )
 
 
+STOPS = ("stop", "stop_sequences", "stop_token_ids")
 MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 JSON_FORMATS = ("json_object", "json_schema")
 FORMATS = (("response_format",), ("text", "format"), ("output_config", "format"))

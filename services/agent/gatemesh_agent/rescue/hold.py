@@ -113,6 +113,11 @@ class Hold:
     _begun_s: float = 0.0
     _tokens: int = 0
 
+    @property
+    def held(self) -> bytes:
+        """What is held now."""
+        return b"".join(self._held)
+
     def take(
         self, piece: bytes, before: Mark, tokens: int, now_s: float, *, doubted: bool
     ) -> bytes:

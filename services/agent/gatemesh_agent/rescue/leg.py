@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from gatemesh_agent.engine_errors import ENGINE_DIED, may_pass
+from gatemesh_agent.engine_errors import ENGINE_DIED, may_pass, status_of
 from gatemesh_agent.gates.judgement import GATE_VERSION, Judgement
 from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.judging import AnswerJudge
@@ -22,12 +22,19 @@ from gatemesh_common.messages import CheckLevel, Outcome, Reason
 SERVER_ERROR = 500
 ERROR_MARK = b'"error"'
 ERROR_REACH = 64
-QUIET_FIELDS = ("tools", "stop", "functions")
+QUIET_FIELDS = ("tools", "stop", "functions", "ignore_eos")
 """Fields with which events without text are to be expected."""
 
 
 ENDS = frozenset({Reason.EMPTY, Reason.TRUNCATED})
 """What is at fault with the end of an answer alone: all that was said before it stands."""
+
+
+def is_torn_end(failure: Judgement | None) -> bool:
+    """Return True for evidence that an answer ended too early; it is never proof."""
+    return failure is not None and failure.reason in ENDS and not failure.hard
+
+
 SILENT_EVENTS = 32
 """In a row, without anything to be seen: a character takes four tokens at most."""
 SILENT = Judgement(
@@ -94,7 +101,8 @@ class Leg:
         """True once nothing is held any more, and only proof ends it."""
         self.fault: Fault | None = None
         """Why it ends here: nothing more of it goes to the client."""
-        self.cut = NOWHERE
+        self.cut, self.end_kept = NOWHERE, b""
+        """What was kept back where an end looks torn: its client gets it if nobody goes on."""
         self.ended = self.done = False
         """True once the engine said how its answer ended, and closed its stream in order."""
         self.moved = 0
@@ -151,12 +159,19 @@ class Leg:
     def feed(self, data: bytes, now_s: float) -> bytes:
         """Return what the client gets for these bytes; look at `fault` behind it."""
         out: list[bytes] = []
-        for piece in self._guarded.pieces(data):
+        pieces = self._guarded.pieces(data)
+        for piece in pieces:
             self._unread += self._judge.given_up
             out.append(self._event(piece, now_s))
             if self.fault is not None:
+                if self.end_kept:
+                    self.end_kept += b"".join(map(self._continued, pieces))
                 break
         return b"".join(out)
+
+    def feed_end(self, data: bytes) -> None:
+        """Keep what follows an end that was kept back."""
+        self.end_kept += b"".join(map(self._continued, self._guarded.pieces(data)))
 
     def idle(self, now_s: float) -> bytes:
         """Return what was held for as long as may be."""
@@ -197,7 +212,10 @@ class Leg:
         self._note()
         if ERROR_MARK in piece[:ERROR_REACH] and self._is_error(piece, now_s):
             return b""
+        held = self._hold.held
         if self._is_proven(before, now_s):
+            if self.fault is not None and is_torn_end(self.fault.failure) and self.ended:
+                self.end_kept = held + self._continued(piece)
             return b""
         piece = self._shaped(piece)
         if self.ended and DONE in piece:
@@ -245,10 +263,12 @@ class Leg:
         return out
 
     def _shaped(self, piece: bytes) -> bytes:
-        if self._splice is not None:
-            return self._splice.event(piece)
-        self._story.head.see(piece)
-        return piece
+        if self._splice is None:
+            self._story.head.see(piece)
+        return self._continued(piece)
+
+    def _continued(self, piece: bytes) -> bytes:
+        return piece if self._splice is None else self._splice.event(piece)
 
     @property
     def _is_doubted(self) -> bool:
@@ -271,8 +291,10 @@ class Leg:
         error = fields.get("error")
         if not isinstance(error, dict) or self.ended:
             return False
-        code = error.get("code")
-        if isinstance(code, int) and code < SERVER_ERROR and not may_pass(code):
+        code = status_of(error)
+        if code < SERVER_ERROR and not may_pass(code):
+            # Nothing follows it that somebody else could go on from.
+            self.ended = True
             return False
         died = ENGINE_DIED.decode() in str(error.get("message"))
         self.leave(Fault(Cause.DIED if died else Cause.ERROR, self._instance_id), now_s)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gatemesh_agent.after import After, Answered
@@ -38,6 +39,8 @@ from gatemesh_common.messages import CheckLevel
 
 TICK_S = 0.5
 """So often a quiet stream is looked at."""
+END_S = 0.5
+"""So long the rest of an end may take that is kept back."""
 TELLING_TOKENS = 8
 """Clean tokens of a continuation that clear the request."""
 
@@ -157,12 +160,20 @@ class Runner:
                 now_s = time.monotonic()
                 out = leg.idle(now_s) if data is None else self._fed(part, data, now_s)
                 await self._send(part, out)
+                if leg.end_kept:
+                    await self._keep_end(part)
                 if leg.fault is not None or self._leaves(part):
                     return
                 data = await self._more(part)
             await self._send(part, leg.end(time.monotonic()))
         except StreamBrokenError:
             await self._broke(part)
+
+    async def _keep_end(self, part: Part) -> None:
+        """Read what follows an end that is kept back; engines send it at once."""
+        with suppress(StreamBrokenError):
+            while data := await part.reply.within(END_S):
+                part.leg.feed_end(data)
 
     def _fed(self, part: Part, data: bytes, now_s: float) -> bytes:
         part.read_s = now_s
@@ -238,6 +249,8 @@ class Runner:
         story, leg = part.story, part.leg
         story.whole = leg.is_whole
         story.kept = leg.kept()
+        if leg.end_kept or leg.tokens:
+            story.end = leg.end_kept
         LEAKED_TOKENS.inc(leg.leaked)
 
     def _hear_early(self, part: Part) -> None:

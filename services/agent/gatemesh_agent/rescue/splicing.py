@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from gatemesh_agent.requests import Route
-from gatemesh_agent.sse import DONE, json_start
+from gatemesh_agent.sse import json_start
 from gatemesh_agent.stripping import as_object, choices_of, loads
 
 Fields = dict[str, Any]
@@ -188,8 +188,3 @@ def count_in(fields: Mapping[str, Any], name: str) -> int:
     """Return a count of the engine; an odd one counts as 0."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
-
-
-def is_done(event: bytes) -> bool:
-    """Return True for the mark that ends a stream."""
-    return event.strip() == DONE.strip()

@@ -93,6 +93,8 @@ class Story:
     """False once the kept part is not all there, so that nobody could go on with it."""
     by: str = ""
     """How the part under way was asked for."""
+    end: bytes = b""
+    """An end that looks torn, for its client if nobody goes on from there."""
 
     @property
     def route(self) -> Route:

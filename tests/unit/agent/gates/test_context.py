@@ -167,6 +167,13 @@ def test_a_messages_request_is_read() -> None:
     assert context_of(request | wanted).demands_json
 
 
+@pytest.mark.parametrize("name", ["stop", "stop_sequences", "stop_token_ids"])
+def test_an_end_that_the_client_wished_for_is_known(name: str) -> None:
+    """In whatever field it does."""
+    assert context_of({"prompt": "Hi", name: [13]}).stops
+    assert not context_of({"prompt": "Hi", name: []}).stops
+
+
 def test_a_prompt_of_endless_depth_is_read_to_a_depth() -> None:
     """Nobody ends the agent by nesting lists."""
     deep: Any = "end"

@@ -21,6 +21,7 @@ from tests.unit.agent.rescue.streams import (
     words,
 )
 
+from gatemesh_agent.errors import StreamBrokenError
 from gatemesh_agent.requests import Asked, Route
 from gatemesh_agent.routing import PoolView
 from gatemesh_agent.sse import DONE
@@ -256,6 +257,29 @@ async def test_an_end_that_cannot_be_gone_on_from_passes(
     assert text_of(client.sent) == TORN
     assert client.sent.count(b'"finish_reason":"stop"') == 1
     assert b"error" not in client.sent
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_an_end_from_which_nobody_goes_on_passes(apart: bool) -> None:  # noqa: FBT001
+    """Whoever could have is away: its client gets the end that there is, with what follows it."""
+    end, usage = event("", finish="stop", number=2), b'data: {"choices":[],"usage":{}}\n\n'
+    pieces = (end, usage + DONE) if apart else (end + usage + DONE,)
+    first, *rest = TORN.split()
+    said = words(first, *(f" {word}" for word in rest))
+    others = {"http://b": [unreachable()], "http://c": [unreachable()]}
+    client = await served(Bench(FakeUpstream(others)), Script(opening() + said, *pieces))
+    assert text_of(client.sent) == TORN
+    assert client.sent.count(b'"finish_reason":"stop"') == 1
+    assert client.sent.endswith(usage + DONE)
+    assert b'"error"' not in client.sent
+
+
+async def test_a_continuation_that_breaks_takes_the_end_before_it_along() -> None:
+    """Its client has got more text than that end stood behind: an error is what is left."""
+    bench = Bench(engines(Script(spoken(" wide"), StreamBrokenError("broke off"))), continuations=1)
+    client = await served(bench, torn())
+    assert b'"error"' in client.sent
+    assert b'"finish_reason":"stop"' not in client.sent
 
 
 async def test_an_end_that_two_instances_choose_is_right() -> None:

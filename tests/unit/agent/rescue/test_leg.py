@@ -23,6 +23,7 @@ from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.rescue.hold import Hold, HoldBounds, Mark
 from gatemesh_agent.rescue.leg import SILENT_EVENTS, Leg
 from gatemesh_agent.rescue.story import Cause, Fault, Story
+from gatemesh_agent.sse import DONE
 from gatemesh_agent.stream import GuardedStream
 from gatemesh_common.messages import Reason
 
@@ -162,6 +163,16 @@ def test_errors_of_the_engine_end_a_part(error: dict[str, Any], cause: Cause | N
         out = leg.feed(words("The", " sea") + sse({"error": error}), 0.0)
     assert (leg.fault.cause if leg.fault else None) == cause
     assert (b"error" in out) == (cause is None)
+
+
+def test_an_error_that_is_the_clients_ends_a_stream() -> None:
+    """Nobody goes on behind it."""
+    leg, judge = leg_of()
+    wrong = sse({"error": {"message": "too long", "code": "context_length_exceeded"}})
+    with judge:
+        out = leg.feed(words("The") + wrong + DONE, 0.0) + leg.end(0.0)
+    assert leg.fault is None
+    assert out.endswith(wrong + DONE)
 
 
 def test_a_stream_that_ends_without_a_word_broke() -> None:
