@@ -167,6 +167,20 @@ async def test_what_is_handed_over_is_sent_at_once_and_once(
     assert await depth(channel, VERDICTS.name) == 2
 
 
+async def test_what_is_under_way_holds_up_no_row_behind_it(
+    engine: AsyncEngine, publisher: Publisher, channel: AbstractChannel
+) -> None:
+    """However slow its confirmation, and however small a batch is."""
+    await store(engine, verdict(1), verdict(2))
+    relay = Relay(engine, publisher, "test", Hands(), batch=1)
+    slow = asyncio.create_task(asyncio.sleep(60))
+    relay._under_way["m1"] = slow
+    assert await relay.relay_once() == 1
+    assert (await take(channel, VERDICTS.name)).message_id == "m2"
+    assert await left(engine) == 1
+    slow.cancel()
+
+
 async def has_arrived(channel: AbstractChannel, count: int) -> bool:
     """Tell whether so many messages lie in the queue."""
     return await depth(channel, VERDICTS.name) == count
