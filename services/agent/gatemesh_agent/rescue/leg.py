@@ -35,7 +35,7 @@ def is_torn_end(failure: Judgement | None) -> bool:
     return failure is not None and failure.reason in ENDS and not failure.hard
 
 
-SILENT_EVENTS = 32
+SILENT_EVENTS = 16
 """In a row, without anything to be seen: a character takes four tokens at most."""
 SILENT = Judgement(
     CheckLevel.L1,
