@@ -46,6 +46,8 @@ PARAGRAPHS = 2
 GROWN_CHARS = 1536
 GROWN_STEPS = 4
 GROWN_LENGTH = 16
+SUBFOLDER = re.compile(r"[^/\\.:]?[/\\.:]+\w")
+"""What joins a folder, a domain or a section to the one within it."""
 HEADS = (2, 4)
 """Characters of the beginning that each new beginning shows."""
 
@@ -153,9 +155,16 @@ def grown_steps(text: str, size: int) -> int:
     *parts, _ = map(str.strip, text.split(head)[1:])
     if len(set(parts)) < len(parts) / 2 or not parts:
         return 0
-    grown = sum(later.startswith(one) and later != one for one, later in pairwise(parts))
+    grown = sum(has_grown(one, later) for one, later in pairwise(parts))
     whole = len(parts[-1]) >= GROWN_LENGTH and grown >= len(parts) - 2
     return grown if whole else 0
+
+
+def has_grown(one: str, later: str) -> bool:
+    """Return True for a text that goes on where the earlier one ended, but not as paths do."""
+    if not later.startswith(one) or later == one:
+        return False
+    return SUBFOLDER.match(later, max(len(one) - 1, 0)) is None
 
 
 def doubled_words(window: TextWindow, context: RequestContext) -> Finding | None:

@@ -12,7 +12,6 @@ from gatemesh_common.messages import Reason
 PASSAGE = 2048
 UNFINISHED_WORDS = 5
 STRICT_WORDS = 3
-PARAGRAPH_WORDS = 8
 STRICT_CHARS = 240
 STRICT_STOPS = 3
 UNFINISHED_DENSE = 12
@@ -41,7 +40,8 @@ LISTED = regex.compile(r"\s*(?:[-*+•|>#]|\d{1,3}[.)]|`)")
 
 LEADING_WORD = regex.compile(
     r"""\b(?: the | an? | and | or | but | because | although | while | whose | our | every | into
-        | than | that | would | should | could | if | when | although | such | these
+        | than | that | would | should | could | if | when | although | such | these | every
+        | their | your | its
         | der | das | dem | den | ein | eine | einen | und | oder | aber | weil | dass | wenn
         | als | sich | für | sehr | les | une | et | ou | mais | parce | que | qui | des | du | au
         | aux | dans | el | las | una | y | pero | porque | como | cuando | os | um | uma | em | il
@@ -52,6 +52,10 @@ LEADING_WORD = regex.compile(
     regex.VERBOSE,
 )
 """Words after which a sentence must go on. Lower case: an initial or a name may look like one."""
+OPEN_CLAUSE = regex.compile(
+    r"\b(?:when|if|because|while|until|since|although|unless) (?:it|they|you|this|there)"
+    r" (?:is|are|was|were)$"
+)
 LEADING_WORDS_BEFORE = 7
 LEADING_SIGNS_BEFORE = 12
 EMPTY_ITEM = regex.compile(r"(?:^|\n)[ \t]*(?:\d{1,3}[.)]|[-*+•])$")
@@ -65,6 +69,9 @@ ITEM_STOP = regex.compile(r"\w[.!?。！？।]$")
 CLOSED_ITEMS = 2
 ITEM_WORDS = 6
 BOLD = "**"
+BOLD_PAIR = regex.compile(r"\*\*[\p{L}\p{M}\d“\"(][^*\n]*\*\*")
+OPEN_BOLD = regex.compile(r"[ \t]*(?:[-*+•][ ]|\d{1,3}[.)][ ])?\*\*[\p{Lu}\p{Lo}][^*]*")
+"""Bold text from a line's beginning on; `**kwargs`, `**/test` and `char **argv` are none."""
 FORMULA = "$$"
 BARE_HEADING = regex.compile(r"#{1,6} [^\n]{1,80}")
 COMMENT = regex.compile(r"(?:^|\n)[ \t]*(?:\*|//[/!]?|#)[ \t]?$")
@@ -79,7 +86,7 @@ def lacks_its_end(text: str) -> bool:
         or (EMPTY_ITEM.search(text) is not None and ITEM.search(text) is not None)
         or (OPEN_PAIR.search(line) is not None and len(WORD.findall(line)) > OPEN_PAIR_WORDS)
         or has_open_formula(text)
-        or has_open_emphasis(line)
+        or has_open_emphasis(text, line)
         or is_open_item(text, line)
         or is_short_row(text, line)
     )
@@ -93,14 +100,18 @@ def has_open_formula(text: str) -> bool:
     return at >= 0 and FORMULA not in rest and "\n\n" not in rest
 
 
-def has_open_emphasis(line: str) -> bool:
-    """Return True for a last line in which bold text begins and does not end."""
-    return line.count(BOLD) % 2 == 1 and OPEN_END.search(line) is not None
+def has_open_emphasis(text: str, line: str) -> bool:
+    """Return True for a last line that begins in bold, behind sentences, and does not end so."""
+    if OPEN_BOLD.fullmatch(line) is None or OPEN_END.search(line) is None:
+        return False
+    earlier = text[: -len(line)]
+    # A loose sign before is the mark of a footnote, or an operator.
+    return STOP.search(earlier) is not None and BOLD not in BOLD_PAIR.sub("", earlier)
 
 
 def is_open_item(text: str, line: str) -> bool:
-    """Return True for a last item without a stop where all before it are sentences."""
-    if ITEM.match(line) is None or OPEN_END.search(line) is None:
+    """Return True for a last item that must go on where all before it are sentences."""
+    if ITEM.match(line) is None or not (LEADING_WORD.search(line) or OPEN_CLAUSE.search(line)):
         return False
     *earlier, last = [each for each in text.split("\n") if ITEM.match(each)]
     closed = all(ITEM_STOP.search(each.rstrip()) for each in earlier)
@@ -218,15 +229,15 @@ def breaks_off(text: str) -> bool:
 
 def is_long_rest(text: str, paragraph: str) -> bool:
     """Return True where more than a greeting or a remark stands behind the last full stop."""
-    strict = is_strict(text)
     stops = list(STOP.finditer(paragraph))
     if not stops:
-        return strict and len(WORD.findall(paragraph)) >= PARAGRAPH_WORDS
+        # A last paragraph without a stop may be a signature, a source or a kind word.
+        return False
     rest = paragraph[stops[-1].end() :]
     if DENSE_END.search(rest) is not None:
         return len(rest) >= UNFINISHED_DENSE
     # Who goes on in small letters behind a stop chats.
-    needed = STRICT_WORDS if strict else UNFINISHED_WORDS
+    needed = STRICT_WORDS if is_strict(text) else UNFINISHED_WORDS
     return len(WORD.findall(rest)) >= needed and not rest.lstrip()[:1].islower()
 
 

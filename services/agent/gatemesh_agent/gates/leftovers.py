@@ -29,7 +29,7 @@ EVENT = regex.compile(
 TRACE = regex.compile(r'Traceback \(most recent call last\):\s*\n\s*File "')
 BODY = regex.compile(
     r"""\s*\{\s*"(?:error"\s*:\s*[{"] | object"\s*:\s*"error" | detail"\s*:\s*[\[{"])
-    | \s*\{\s*"(?:role"\s*:\s*"assistant" | content"\s*:\s*") | HTTP/[12](?:\.[01])?\ \d{3}
+    | \s*\{\s*"(?:role"\s*:\s*"assistant") | HTTP/[12](?:\.[01])?\ \d{3}[^\n]*\n[\w-]+:\ ?\S
     | \s*(?:<!DOCTYPE[^>]*>\s*)?<html[^>]*>\s*<head>\s*<title>\s*[45]\d\d\b
     | (?::\ ?(?:ping | keep-?alive)\b[^\n]*\s*)+$""",
     regex.VERBOSE | regex.IGNORECASE,
@@ -37,6 +37,13 @@ BODY = regex.compile(
 """How an error, a message object, an error page or a bare connection begins."""
 VALUE = regex.compile(r"\s*(?:(?:\[object\ Object\]|null|undefined|NaN|nan)[\s,;]*)+")
 """Nothing, as programs write it; `None` is also a word."""
+BARE = frozenset({"null", "undefined", "nan"})
+"""Values that also answer questions: one of division by zero, one of hypotheses."""
+WISH = regex.compile(
+    r"\bsuggest | \brecommend | \bbrainstorm | \bjokes?\b | \bstory\b | \bideas?\b",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""A prompt that no single value of a program answers."""
 BYTES = regex.compile(
     r"""\s*b(['"])(?:[\x20-\x7e])*?(?:\\x[0-9a-f]{2}){3}(?:[\x20-\x7e])*\1\s*""", regex.DOTALL
 )
@@ -73,15 +80,16 @@ def only_leftovers(text: str, context: RequestContext) -> Finding | None:
     """Find an answer that is nothing but a value, an error or undecoded tokens of a program."""
     if context.demands_json or len(text) > LONGEST_ROW:
         return None
-    reason = leftover(text, context.prompt)
+    reason = leftover(text, context)
     if reason is None or context.asks(Topic.PROGRAMS, Topic.ENCODED, Topic.ENCODING, Topic.TOKENS):
         return None
     return Finding(reason, 1.0, 0.0, 0, len(text))
 
 
-def leftover(text: str, prompt: str) -> Reason | None:
+def leftover(text: str, context: RequestContext) -> Reason | None:
     """Return what an answer is in place of text, if it is none."""
-    if VALUE.fullmatch(text) is not None and value_of(text) not in prompt:
+    prompt = context.prompt
+    if VALUE.fullmatch(text) is not None and is_no_answer(text, context):
         return Reason.EMPTY
     if BODY.match(text) is not None:
         return Reason.SPECIAL_TOKENS
@@ -90,9 +98,13 @@ def leftover(text: str, prompt: str) -> Reason | None:
     return None
 
 
-def value_of(text: str) -> str:
-    """Return the first word of an answer as a prompt would name it."""
-    return text.split(maxsplit=1)[0].strip(",;").lower()
+def is_no_answer(text: str, context: RequestContext) -> bool:
+    """Return True for values of which the prompt does not speak, a bare one only for a wish."""
+    value, *rest = (part.strip(",;").lower() for part in text.split())
+    if value in context.prompt:
+        return False
+    wished = WISH.search(context.prompt) is not None or context.asks(Topic.COMPOSING)
+    return value not in BARE or bool(rest) or wished
 
 
 def are_ids(text: str, prompt: str) -> bool:

@@ -44,8 +44,9 @@ SEQUENCES = (
 )
 """Short sequences that are tried; in old systems they show as frames and signs."""
 CONTROL = regex.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
-INVERTED = regex.compile(r"(?<!\p{L})[а-яё][А-ЯЁ]{3,}(?!\p{L})")
-"""Cyrillic letters of KOI8 read as Windows-1251: small and capital letters change places."""
+INVERTED = regex.compile(r"(?<!\p{L})[а-яё](?=[А-ЯЁ]*[АЕЁИОУЫЭЮЯ])[А-ЯЁ]{4,}(?!\p{L})")
+"""Cyrillic letters of KOI8 read as Windows-1251: small and capital letters change places.
+Names such as мРНК have no vowel."""
 KNOWN = regex.compile("锟斤拷|烫烫烫|屯屯屯|ï»¿|â€[™œ\x9d\x93\x94]|Ã[©¨¤¶¼±³]")
 ESCAPE = regex.compile(
     r"\\u[0-9a-fA-F]{4}|\\n\\n|\\n(?=[A-Z\d*#-]|[ ]{2}|$)|\\t(?=[A-Z\d\s]|$)|\\x[0-9a-f]{2}"

@@ -17,6 +17,10 @@ PASSAGE = 240
 SIGNS = re.compile(r"[#@~|^*%$\\&+]")
 INNER = re.compile(r"(?<=[^\W\d_])[#@~|^*%$\\&+](?=[^\W\d_])")
 """A sign between two letters that no word has there."""
+INNER_PLAIN = re.compile(r"(?<=[^\W\d_])[#@~|%$&](?=[^\W\d_])")
+FORMULA = re.compile(r"[=$]")
+COMMAND = re.compile(r"\\[A-Za-z]+")
+"""A sign of a formula, such as `\\cdot`."""
 INNER_LIMIT = 8
 INNER_KINDS = 3
 WIDE = regex.compile(r"[A-Za-z][Ａ-Ｚａ-ｚ]|[Ａ-Ｚａ-ｚ][A-Za-z]")
@@ -26,6 +30,8 @@ CASE_CHANGE = regex.compile(r"\p{Ll}\p{Lu}")
 LETTERS_ONLY = regex.compile(r"(?<!\S)\p{L}+(?=[.,;:!?]?(?:\s|$))")
 HUMPS = regex.compile(r"\p{Lu}?\p{Ll}+(?:\p{Lu}\p{Ll}{2,})+")
 """A name of several words, as programs write it."""
+ACRONYM = regex.compile(r"\p{Ll}{1,3}\p{Lu}{2,4}s?")
+"""A name that begins small, such as mRNA or macOS."""
 CASE_LENGTH = 4
 CASE_TAIL = 48
 CASE_LIMIT = 8
@@ -71,10 +77,16 @@ def inner_signs(text: str) -> float:
     """Return how many letters have a sign between them, as a share of the limit."""
     if len(SIGNS.findall(text)) <= INNER_LIMIT:
         return 0.0
-    signs = INNER.findall(text)
+    signs = signs_inside(text)
     if len(signs) <= INNER_LIMIT or len(set(signs)) < INNER_KINDS or is_source(text):
         return 0.0
     return len(signs) / INNER_LIMIT
+
+
+def signs_inside(text: str) -> list[str]:
+    """Return the signs between two letters, but for those with which a formula is written."""
+    pattern = INNER if FORMULA.search(text) is None else INNER_PLAIN
+    return pattern.findall(COMMAND.sub("", text))
 
 
 def mixed_widths(text: str) -> float:
@@ -88,10 +100,15 @@ def case_noise(text: str) -> float:
     if CASE_CHANGE.search(text[-CASE_TAIL:]) is None:
         return 0.0
     words = [word for word in LETTERS_ONLY.findall(text) if len(word) >= CASE_LENGTH]
-    changed = {word for word in words if CASE_CHANGE.search(word) and not HUMPS.fullmatch(word)}
+    changed = {word for word in words if CASE_CHANGE.search(word) and not is_name(word)}
     if len(changed) <= CASE_LIMIT or len(changed) < CASE_SHARE * len(words):
         return 0.0
     return len(changed) / CASE_LIMIT
+
+
+def is_name(word: str) -> bool:
+    """Return True for capitals where names of programs and of chemistry have them."""
+    return HUMPS.fullmatch(word) is not None or ACRONYM.fullmatch(word) is not None
 
 
 def lost_words(text: str) -> float:

@@ -180,7 +180,8 @@ TOPIC_WORDS = {
     ),
     Topic.PLAYFUL: words(
         r"""laugh | \bhaha | \blol\b | scream | \byell | sound\ of | onomatop | refrain | chorus
-        | mantra | chant | lullaby | rhyme | \bsong\b | \bpoem | lyrics | litany
+        | mantra | chant | \bcheer | \bcall(?:[\ -]and[\ -] | \ &\ | /)response
+        | lullaby | rhyme | \bsong\b | \bpoem | lyrics | litany
         | tongue.twister | very\ long | lots\ of | (?<!how\ )\bmany\b | as\ much | stretch
         | 笑 | 歌 | 诗 | 叠句 | 許多 | 许多 | 很多 | たくさん | 歌詞 | 詩 | 많이 | 웃 | 노래
         | 후렴 | ㅋㅋ | много | песн | стих | припев | смех | смей | beaucoup | \brire
@@ -242,7 +243,9 @@ TOPIC_WORDS = {
         r"""\bcode\b | coding | python | java | script | program | \bapi\b | json | yaml | \bsse\b
         | stream | event | error | exception | trace | \blogs?\b | debug | crash | \bbug | curl
         | server | endpoint | https? | \bhtml | web\ ?page | website | nginx | request
-        | websocket | \bsql\b | \breturns?\b | function
+        | websocket | django | flask | \bsites?\b | \bapps?\b | upgrad | brows
+        | install | \bforms?\b | deploy | docker | module | notebook
+        | \bsql\b | \breturns?\b | function
         | variable | output | evaluat | print | typeof | fehler | ausnahme | erreur | errore
         | fallo | código | erro\b | błąd | błęd | hata\b | ошибк | исключен | код | лог\b | скрипт
         | помилк | 代码 | 错误 | 异常 | 日志 | 接口 | 程序 | 报错 | コード | エラー | 例外 | ログ

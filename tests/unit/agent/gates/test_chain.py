@@ -16,8 +16,8 @@ from gatemesh_common.messages import BaselineEntry, CheckLevel, Decoding, Outcom
 FOLDER = Path(__file__).parents[3] / "data" / "gates"
 CASES = [
     json.loads(line)
-    for name in ("own_cases.jsonl", "second_cases.jsonl", "third_cases.jsonl", "fourth_cases.jsonl")
-    for line in (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    for name in ("own", "second", "third", "fourth", "alarm")
+    for line in (FOLDER / f"{name}_cases.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 KNOWN_ALARMS = {"second-278"}
 """A quotation that only a reader of the book expects: one line, twelve times."""
@@ -33,6 +33,8 @@ MISSED_BY_L1 = {
     *("third-157", "fourth-093", "fourth-099"),
     # A word or two behind the last stop, as those who chat leave them.
     *("third-304", "fourth-088"),
+    # A last paragraph without a stop, as signatures and sources are.
+    *("third-143", "fourth-044", "fourth-079"),
     # Half of the bytes were lost; tags of forums; patterns of signs; a prompt about languages.
     *("third-351", "fourth-069", "fourth-072", "fourth-086", "fourth-033"),
 }

@@ -65,7 +65,9 @@ def test_token_ids(text: str, prompt: str, expected: bool) -> None:  # noqa: FBT
     assert are_ids(text, prompt) is expected
 
 
-def test_a_value_that_the_prompt_names() -> None:
-    """Who asks for `null` may get it."""
-    assert leftover("null", "answer null if nothing is known") is None
-    assert leftover("None", "Which of these is a prime?") is None
+def test_a_value_that_the_prompt_names(asking: Asking) -> None:
+    """Who asks for `null` may get it, and who asks for the answer of a sum."""
+    assert leftover("null", asking("Suggest a name, or null if nothing is known")) is None
+    assert leftover("None", asking("Which of these is a prime?")) is None
+    assert leftover("undefined", asking("What is 1 divided by 0?")) is None
+    assert leftover("undefined", asking("Suggest a name.")) is Reason.EMPTY
