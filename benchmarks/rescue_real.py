@@ -51,7 +51,7 @@ from gatemesh_mesh.state import StateFolder, state_folder
 from gatemesh_mesh.waiting import wait_until
 
 ONSETS = (0, 8, 32)
-TAIL_TOKENS = 24
+TAIL_TOKENS = 64
 """Of each answer after the place where its fault begins."""
 START_S = 300.0
 BEGIN, END = "<!-- real rescue table -->", "<!-- real rescue table end -->"
