@@ -161,7 +161,7 @@ class AgentSettings(ServiceSettings):
     rescue_hold_tokens: int = Field(default=64, ge=1, le=4096)
     """Most tokens of a stream that are held back while it is in doubt."""
 
-    rescue_hold_ms: float = Field(default=1500.0, gt=0, le=60_000)
+    rescue_hold_ms: float = Field(default=3000.0, gt=0, le=60_000)
     """Longest time for which they are."""
 
     rescue_continuations: int = Field(default=2, ge=0, le=10)
