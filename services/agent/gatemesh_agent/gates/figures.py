@@ -46,6 +46,7 @@ class Figures:
         "_top",
         "high16_end",
         "high64_end",
+        "knows_entropy",
         "tokens",
     )
 
@@ -53,6 +54,8 @@ class Figures:
         self.tokens = 0
         self.high16_end = self.high64_end = 0
         """Token after the most surprising window."""
+        self.knows_entropy = True
+        """False once an engine told of too few candidates: by them alone it would seem low."""
         self._nll = self._nll16 = self._nll64 = 0.0
         self._entropy = self._entropy16 = self._top = self._calm = 0.0
         self._high16 = self._high64 = self._high_entropy16 = 0.0
@@ -140,7 +143,12 @@ class Figures:
         if count >= LONG_WINDOW:
             found[Metric.NLL_64] = self.high64
             found[Metric.NLL_64_LOW] = max(self._low64 / LONG_WINDOW, 0.0)
+        if not self.knows_entropy:
+            return {metric: value for metric, value in found.items() if metric not in ENTROPIES}
         return found
+
+
+ENTROPIES = frozenset({Metric.ENTROPY_WHOLE, Metric.ENTROPY_CAPPED, Metric.ENTROPY_16})
 
 
 def main_script(text: str) -> str:

@@ -22,6 +22,8 @@ from gatemesh_common.messages import CheckLevel, Decoding, Outcome, Reason, Span
 
 SPIKES = (Metric.NLL_WHOLE, Metric.ENTROPY_WHOLE, Metric.ENTROPY_16)
 """Judged when the answer is whole; the windows are judged while it comes."""
+LEAST_RANKS = 5
+"""Candidates from which a step's entropy can be compared; engines may tell fewer than asked."""
 COLLAPSES = (Metric.NLL_WHOLE, Metric.NLL_64_LOW, Metric.ENTROPY_WHOLE)
 NEVER = float("inf")
 
@@ -63,6 +65,8 @@ class PerplexityGate:
         """Take in one step as L3 measured it."""
         figures = self.figures
         rose = figures.take(step.text, -(step.chosen_logprob or 0.0), found.lower, found.top)
+        if found.known < LEAST_RANKS:
+            figures.knows_entropy = False
         at = figures.tokens
         if at < SCRIPT_STEPS or self._failure is not None:
             return

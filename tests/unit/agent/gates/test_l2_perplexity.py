@@ -11,8 +11,8 @@ from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import RequestContext, context_of
 from gatemesh_agent.gates.drift import PoolDrift
 from gatemesh_agent.gates.entropy import measure
-from gatemesh_agent.gates.figures import SCRIPT_STEPS, SHORT_WINDOW, SHORTEST_STEPS
-from gatemesh_agent.gates.l2_perplexity import PerplexityGate
+from gatemesh_agent.gates.figures import ENTROPIES, SCRIPT_STEPS, SHORT_WINDOW, SHORTEST_STEPS
+from gatemesh_agent.gates.l2_perplexity import LEAST_RANKS, PerplexityGate
 from gatemesh_agent.gates.pool_baseline import WIDTHS, Metric, PoolBaseline
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_common.gates import Ending
@@ -62,6 +62,18 @@ def fed(
     for nll in nats:
         gate.follow(step(nll), measure(step(nll)))
     return gate
+
+
+@pytest.mark.parametrize("ranks", [1, 3, LEAST_RANKS, 20])
+def test_few_candidates_tell_no_entropy(ranks: int) -> None:
+    """An engine that tells fewer than it was asked for would seem to be surer than its pool."""
+    gate = PerplexityGate(asking(), BASELINE)
+    one = TokenStep("word ", -0.5, (-0.5, *(-2.0 - rank for rank in range(ranks - 1))))
+    for _ in range(70):
+        gate.follow(one, measure(one))
+    found = gate.figures.values().keys()
+    assert Metric.NLL_WHOLE in found
+    assert bool(ENTROPIES & found) is (ranks >= LEAST_RANKS)
 
 
 def test_a_usual_answer_passes() -> None:
