@@ -84,7 +84,7 @@ class HoldBounds:
     """How much may be held, and for how long."""
 
     tokens: int = 64
-    seconds: float = 1.5
+    seconds: float = 3.0
 
 
 class Flush(NamedTuple):

@@ -212,10 +212,7 @@ class Leg:
         self._note()
         if ERROR_MARK in piece[:ERROR_REACH] and self._is_error(piece, now_s):
             return b""
-        held = self._hold.held
-        if self._is_proven(before, now_s):
-            if self.fault is not None and is_torn_end(self.fault.failure) and self.ended:
-                self.end_kept = held + self._continued(piece)
+        if self._is_proven(before, now_s, piece):
             return b""
         piece = self._shaped(piece)
         if self.ended and DONE in piece:
@@ -300,7 +297,7 @@ class Leg:
         self.leave(Fault(Cause.DIED if died else Cause.ERROR, self._instance_id), now_s)
         return True
 
-    def _is_proven(self, before: Mark, now_s: float) -> bool:
+    def _is_proven(self, before: Mark, now_s: float, piece: bytes) -> bool:
         """Leave where a gate has failed the answer with its newest event."""
         failures = self._judge.failures
         if len(failures) == self._known:
@@ -316,6 +313,8 @@ class Leg:
             self.free = True
             return False
         self.fault = fault
+        if self.ended and is_torn_end(failure):
+            self.end_kept = self._hold.held + self._continued(piece)
         self.cut = self._hold.trip(now_s, before)
         self._go_back(failure)
         return True
