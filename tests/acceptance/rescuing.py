@@ -35,10 +35,14 @@ class Rescuing:
 
     def metric(self, start: str) -> float:
         """Return the sum of the figures whose lines begin like this."""
+        return sum(float(line.rsplit(" ", 1)[1]) for line in self.lines(start))
+
+    def lines(self, start: str) -> list[str]:
+        """Return the lines of the metrics that begin like this."""
         page = f"{self.admin_url}/metrics"
         with urllib.request.urlopen(page, timeout=5) as answer:  # noqa: S310 - our own agent
             lines = answer.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(start))
+        return [line for line in lines if line.startswith(start)]
 
     @property
     def continued(self) -> float:

@@ -26,14 +26,30 @@ async def agent_told_all(it: Play) -> None:
 
 async def nobody_was_touched(it: Play) -> None:
     """No command was given and no incident opened."""
-    opened = "SELECT * FROM incidents_v1 WHERE opened_at >= %(since)s"
-    incidents = it.site.fleet.rows(opened, since=it.since)
-    assert it.commands() == [], (incidents, moves(it))
-    assert incidents == [], (incidents, moves(it))
+    opened = "SELECT count(*) FROM incidents_v1 WHERE opened_at >= %(since)s"
+    assert it.commands() == [], told(it)
+    assert it.count(opened) == 0, told(it)
+
+
+def told(it: Play) -> str:
+    """Return what was held against whom, and what was done, for the one who must find out why."""
+    incidents = it.site.fleet.rows(
+        """SELECT opened_at, instance_id, condition, cause, playbook, status FROM incidents_v1
+        WHERE opened_at >= %(since)s ORDER BY opened_at""",
+        since=it.since,
+    )
+    failures = it.site.fleet.rows(
+        """SELECT received_at, instance_id, request_id, check_level, reason, attribution, score,
+        threshold, details FROM verdicts_v1 WHERE outcome = 'failed' AND received_at >= %(since)s
+        AND NOT request_id = ANY(%(marked)s) ORDER BY received_at""",
+        since=it.since,
+        marked=sorted(it.traffic.marked),
+    )
+    return "\n".join(map(str, [*incidents, *moves(it), *failures]))
 
 
 def moves(it: Play) -> list[dict[str, Any]]:
-    """Return what happened to the instances, oldest first, for the one who must find out why."""
+    """Return what happened to the instances, oldest first."""
     query = """SELECT at, instance_id, before_state, trigger, after_state FROM transitions_v1
         WHERE at >= %(since)s ORDER BY at"""
     return it.site.fleet.rows(query, since=it.since)
@@ -43,8 +59,8 @@ def restarted_once(instance: str) -> Check:
     """Return the check that one instance was restarted once, and no other was touched."""
 
     async def check(it: Play) -> None:
-        assert it.commands(instance).count("restart") == 1
-        assert it.commands() == it.commands(instance)
+        assert it.commands(instance).count("restart") == 1, told(it)
+        assert it.commands() == it.commands(instance), told(it)
 
     return check
 
@@ -56,4 +72,4 @@ async def enough_kept_serving(it: Play) -> None:
 
 async def only_ejected(it: Play) -> None:
     """Nothing was done but what the operator asked for."""
-    assert it.commands() == ["eject"]
+    assert it.commands() == ["eject"], told(it)

@@ -144,10 +144,12 @@ async def answers_503(it: Play) -> None:
 async def hang_under_whole_answers(it: Play) -> None:
     """An engine stands still under answers that are not streamed: others give them, in time."""
     asked = prompts(it, FEW)
+    moved = 'gatemesh_agent_moved_total{cause="stalled",outcome="moved"}'
     async with rescuing(it.site.plan, **QUICK) as agent, failing(it, "hang"):
-        async with asyncio.timeout(60):
+        # Where the mesh acts, the engine may be out before any answer has left it by itself.
+        async with unrepaired(it), asyncio.timeout(60):
             answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
-        assert agent.metric('gatemesh_agent_moved_total{cause="stalled",outcome="moved"}') >= 1
+        assert agent.metric(moved) >= 1, agent.lines("gatemesh_agent_moved_total{")
         await is_repaired(it)
     await are_uncut(it, asked, answers)
 
