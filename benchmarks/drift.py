@@ -1,4 +1,6 @@
-"""How many answers a healthy life gives between two false alarms of gate L2's drift charts.
+"""How often gate L2 holds a drift against a healthy life, and how soon against a damaged one.
+
+And how well pairs of answers tell a damaged life from traffic that grew harder.
 
     python benchmarks/drift.py [--clean FILE.jsonl.gz] [--answers N] [--json OUT]
 
@@ -9,6 +11,7 @@ of the other half are drawn again and again.
 
 import argparse
 import hashlib
+import itertools
 import json
 import random
 import sys
@@ -23,10 +26,13 @@ from benchmarks.gate_inputs import read_lines
 
 from gatemesh_agent.gates.chain import GateChain
 from gatemesh_agent.gates.context import context_of
-from gatemesh_agent.gates.drift import SLACK, WATCHED, PoolDrift, Score
+from gatemesh_agent.gates.drift import DEVIATES, SLACK, WATCHED, PoolDrift, Score, WitnessDrift
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.learning import Learner
 from gatemesh_agent.gates.pool_baseline import CLIP, Metric, PoolBaseline
+from gatemesh_agent.jury import Jury, Suspicion
+from gatemesh_agent.reporting import Life
+from gatemesh_common.messages import Attribution
 
 SHARED_SIGMA = 0.92
 """Of a score's spread, what all figures of an answer share. Source: recorded clean answers."""
@@ -115,6 +121,52 @@ def median_delay(draw: Draw, rng: random.Random, lives: int = 201) -> int:
     return sorted(delays)[lives // 2]
 
 
+TRIALS = 300
+WORLDS = ((0.5, 0.0), (1.0, 0.0), (2.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 1.0))
+"""What the traffic leans by and what the life leans by itself, in normal scores."""
+CORRELATIONS = (0.0, 0.5, 0.9)
+MOST_PAIRS = 60
+
+
+def trial(lean: tuple[float, float], correlation: float, rng: random.Random) -> tuple[str, int]:
+    """Return how a suspicion ends, and after how many pairs."""
+    traffic, damage = lean
+    jury, suspicion = Jury(), Suspicion(Life("life", 0, None, numbered=True), "nll_whole", 1)
+    share, rest = correlation**0.5, (1.0 - correlation) ** 0.5
+    heard = 0
+    while heard < MOST_PAIRS:
+        prompt = traffic + share * rng.gauss(0.0, 1.0)
+        accused = min(prompt + damage + rest * rng.gauss(0.0, 1.0), CLIP)
+        if accused < DEVIATES:
+            continue
+        heard += 1
+        score = max(-CLIP, min(prompt + rest * rng.gauss(0.0, 1.0), CLIP))
+        told = {"answer_score": accused, "life_score": traffic + damage}
+        jury.hear(suspicion, told, WitnessDrift(Metric.NLL_WHOLE, score), 0.0)
+        ruling = jury.rule(suspicion, 0.0)
+        if ruling is not Attribution.UNKNOWN:
+            return ruling.value, heard
+    return Attribution.UNKNOWN.value, heard
+
+
+def trials(rng: random.Random) -> list[dict[str, Any]]:
+    """Return how suspicions end, by what makes answers lean and by how alike two of them are."""
+    found = []
+    for (traffic, damage), correlation in itertools.product(WORLDS, CORRELATIONS):
+        ends = [trial((traffic, damage), correlation, rng) for _ in range(TRIALS)]
+        condemned = sorted(count for ruling, count in ends if ruling == Attribution.INSTANCE)
+        found.append(
+            {
+                "traffic": traffic,
+                "damage": damage,
+                "correlation": correlation,
+                "condemned": len(condemned) / TRIALS,
+                "median_pairs": condemned[len(condemned) // 2] if condemned else None,
+            }
+        )
+    return found
+
+
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return false alarms, and how soon shifts are found."""
     rng = random.Random(20)
@@ -125,6 +177,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             str(shift): median_delay(drawn(shift, MATURE_ANSWERS), rng)
             for shift in (0.75, 1.0, 1.5, 2.0, 3.0)
         },
+        "pairs": trials(rng),
     }
     if options.clean:
         scores = recorded_scores(list(read_lines(options.clean)))

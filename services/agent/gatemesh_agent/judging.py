@@ -12,7 +12,7 @@ from gatemesh_agent.collected import Collected, Report
 from gatemesh_agent.dialects import READERS, Reader, read_choices
 from gatemesh_agent.gates.chain import GateChain, GateKey
 from gatemesh_agent.gates.context import context_of
-from gatemesh_agent.gates.drift import PoolDrift
+from gatemesh_agent.gates.drift import PoolDrift, WitnessDrift
 from gatemesh_agent.gates.judgement import Judgement
 from gatemesh_agent.gates.l2_perplexity import Usual
 from gatemesh_agent.gates.l3_distribution import Follower
@@ -20,7 +20,7 @@ from gatemesh_agent.gates.plugged import Plugs
 from gatemesh_agent.gates.pool_baseline import NO_BASELINE, PoolBaseline
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.gates.steps import TokenStep
-from gatemesh_agent.measured import UNMEASURED, Measured, lean_of
+from gatemesh_agent.measured import UNMEASURED, Measured
 from gatemesh_agent.metrics import GATE_SECONDS
 from gatemesh_agent.reading import CallParts, Part, Reading
 from gatemesh_agent.recent import MOST_EVENT_BYTES, Evidence, Running
@@ -383,15 +383,16 @@ class Judging:
         fields: dict[str, Any],
         top_logprobs: int,
         accused: Verdict | None = None,
+        witness: WitnessDrift | None = None,
     ) -> AnswerJudge:
         """Return the judge of a whole answer that is no client's; nothing of it is reported.
 
         Where it is a second answer to what an instance is accused of, L2 measures it, too, and
-        holds against it what leans like the first; it never becomes part of any life's drift.
+        `witness` notes how it leans; it never becomes part of any life's drift.
         """
         measured = UNMEASURED
         if accused is not None:
-            measured = Measured(self._baseline(accused.model_version), lean_of(accused))
+            measured = Measured(self._baseline(accused.model_version), witness)
         with self._open(asked, Collected(), top_logprobs, measured) as judge:
             judge.take_event(fields)
         return judge

@@ -20,7 +20,7 @@ UNMEASURED = Measured()
 
 
 def lean_of(verdict: Verdict) -> WitnessDrift | None:
-    """Return what to look for in a second answer; None where the first did not drift."""
+    """Return what measures a second answer; None where the first did not drift."""
     if verdict.reason is not Reason.DRIFT:
         return None
-    return WitnessDrift(Metric(verdict.details["metric"]), int(verdict.details["direction"]))
+    return WitnessDrift(Metric(verdict.details["metric"]))

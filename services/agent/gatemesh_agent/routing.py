@@ -92,12 +92,12 @@ class Router:
         good = [one for one in able if self.shunned_until.get(one.instance_id, 0.0) <= now]
         return choose(good or able, self.in_flight, self.rng)
 
-    def second(self, now: float, accused: str) -> RoutedInstance | None:
-        """Return an instance that can judge another: healthy, and not one that lately refused."""
+    def second(self, now: float, asked: Collection[str]) -> RoutedInstance | None:
+        """Return an instance that can judge others: healthy, and not one that lately refused."""
         able = [
             one
             for one in self.view.in_rotation()
-            if one.instance_id != accused
+            if one.instance_id not in asked
             and one.state is InstanceState.HEALTHY
             and self.shunned_until.get(one.instance_id, 0.0) <= now
         ]

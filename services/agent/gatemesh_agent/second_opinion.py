@@ -24,8 +24,11 @@ from gatemesh_agent.attribution import (
     request_key,
 )
 from gatemesh_agent.errors import InstanceFailedError, InstanceSilentError, StreamBrokenError
+from gatemesh_agent.gates.drift import WitnessDrift
 from gatemesh_agent.gates.refusal import is_nan_refusal
 from gatemesh_agent.judging import Judging
+from gatemesh_agent.jury import Jury, Suspicion, suspicion_of
+from gatemesh_agent.measured import lean_of
 from gatemesh_agent.metrics import ATTRIBUTED, ATTRIBUTION_SECONDS, SECOND_TRIES
 from gatemesh_agent.reporting import Life
 from gatemesh_agent.requests import understand
@@ -44,6 +47,12 @@ LARGEST_ANSWER_BYTES = 8 * 2**20
 MOST_QUEUED = 1000
 HEAD_START_S = 0.3
 """Time that the client's own retry gets before somebody else is asked, too."""
+WITNESSES = 2
+"""Asked in turn where the first one does not answer."""
+DRIFT_WAIT_S = 60.0
+"""How long a drift is withheld until enough others were compared; conditions look back as far."""
+MOST_WITHHELD = 32
+"""Drifts withheld of one suspicion; as many as anybody counts before acting."""
 CONTINUED_START_S = 3.0
 """The same for an answer that goes on elsewhere: it is a second opinion after a few tokens."""
 
@@ -57,6 +66,11 @@ class Terms:
     try_s: float = 30.0
     at_once: int = 4
     per_minute: int = 60
+
+    @property
+    def may_try(self) -> bool:
+        """False where second tries are turned off."""
+        return self.at_once > 0 and self.per_minute > 0
 
 
 @dataclass(eq=False, slots=True)
@@ -74,6 +88,11 @@ class Pending:
         """What other failures are compared with it."""
         charge = self.accusation.charge()
         return Kind(self.accusation.life, charge.level, charge.bad)
+
+    @property
+    def suspicion(self) -> Suspicion | None:
+        """What it says of the whole life; None for what the answer itself shows."""
+        return suspicion_of(self.accusation.verdict, self.accusation.life)
 
 
 class SecondOpinions:
@@ -98,6 +117,7 @@ class SecondOpinions:
         self._budget = TryBudget(terms.at_once, terms.per_minute)
         self._docket = Docket()
         self._precedents = Precedents()
+        self._jury = Jury()
         self._pending: dict[str, list[Pending]] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -114,14 +134,21 @@ class SecondOpinions:
         pending = Pending(accusation, key, now_s)
         if self._settle_known(pending, "known"):
             return
-        if self._router.second(now_s, accusation.life.instance_id) is None:
+        if self._router.second(now_s, {accusation.life.instance_id}) is None:
             self._expire(pending, "nobody_else")
+            return
+        if pending.suspicion is not None and not self._terms.may_try:
+            self._expire(pending, "no_budget")
+            return
+        if len(self._withheld(pending.suspicion)) >= MOST_WITHHELD:
+            self._drop(pending)
             return
         self._pending.setdefault(key, []).append(pending)
         self._idle.clear()
         loop = asyncio.get_running_loop()
         wait_s = self._terms.wait_s if accusation.verdict.hard else self._terms.soft_wait_s
-        pending.timers.append(loop.call_later(wait_s, self._expire, pending, "late"))
+        wait_s = wait_s if pending.suspicion is None else DRIFT_WAIT_S
+        pending.timers.append(loop.call_later(wait_s, self._end, pending, "late"))
         if accusation.retried or accusation.continued:
             start_s = CONTINUED_START_S if accusation.continued else HEAD_START_S
             pending.timers.append(loop.call_later(start_s, self._try, pending))
@@ -150,15 +177,39 @@ class SecondOpinions:
             task.cancel()
         await asyncio.gather(*tries, return_exceptions=True)
         for pending in [each for group in list(self._pending.values()) for each in group]:
-            self._expire(pending, "stopped")
+            self._end(pending, "stopped")
+
+    def _withheld(self, suspicion: Suspicion | None) -> list[Pending]:
+        """Return the drifts of one suspicion that are withheld; of no suspicion none."""
+        if suspicion is None:
+            return []
+        pending = [each for group in self._pending.values() for each in group]
+        return [each for each in pending if each.suspicion == suspicion]
 
     def _settle_known(self, pending: Pending, how: str) -> bool:
-        ruling = self._docket.rule(pending.key, pending.accusation.charge(), time.monotonic())
+        suspicion, now_s = pending.suspicion, time.monotonic()
+        if suspicion is not None:
+            # One answer of another instance is no evidence of what many answers are accused of.
+            ruling = self._jury.rule(suspicion, now_s)
+        else:
+            ruling = self._docket.rule(pending.key, pending.accusation.charge(), now_s)
         if ruling is Attribution.UNKNOWN:
             return False
-        self._precedents.add(Precedent(pending.key, pending.kind, ruling, time.monotonic()))
+        if suspicion is None:
+            self._precedents.add(Precedent(pending.key, pending.kind, ruling, now_s))
         self._close(pending, ruling, how)
         return True
+
+    def _end(self, pending: Pending, how: str) -> None:
+        """The wait is over; a drift that nobody has confirmed is none."""
+        if pending.suspicion is None:
+            self._expire(pending, how)
+        else:
+            self._drop(pending)
+
+    def _drop(self, pending: Pending) -> None:
+        ATTRIBUTED.labels(attribution=Attribution.UNKNOWN, how="undecided").inc()
+        self._forget(pending)
 
     def _expire(self, pending: Pending, how: str) -> None:
         ruling = self._precedents.rule(pending.kind, time.monotonic())
@@ -166,15 +217,7 @@ class SecondOpinions:
 
     def _close(self, pending: Pending, ruling: Attribution, how: str) -> None:
         """Publish a withheld verdict, unless another one already says it."""
-        for timer in pending.timers:
-            timer.cancel()
-        group = self._pending.get(pending.key, [])
-        if pending in group:
-            group.remove(pending)
-        if not group:
-            self._pending.pop(pending.key, None)
-        if not self._pending:
-            self._idle.set()
+        self._forget(pending)
         accusation, took_s = pending.accusation, time.monotonic() - pending.begun_s
         ATTRIBUTED.labels(attribution=ruling, how=how).inc()
         ATTRIBUTION_SECONDS.observe(took_s)
@@ -187,6 +230,17 @@ class SecondOpinions:
         details = {**verdict.details, **told}
         self._publish(verdict.model_copy(update={"attribution": ruling, "details": details}))
 
+    def _forget(self, pending: Pending) -> None:
+        for timer in pending.timers:
+            timer.cancel()
+        group = self._pending.get(pending.key, [])
+        if pending in group:
+            group.remove(pending)
+        if not group:
+            self._pending.pop(pending.key, None)
+        if not self._pending:
+            self._idle.set()
+
     def _try(self, pending: Pending) -> None:
         """Ask another instance, unless one is being asked the same already."""
         if pending.key in self._tries or pending.tried:
@@ -195,9 +249,8 @@ class SecondOpinions:
             self._queue.append(pending)
             return
         pending.tried = True
-        life = pending.accusation.life
         now_s = time.monotonic()
-        witness = self._router.second(now_s, life.instance_id)
+        witness = self._router.second(now_s, {pending.accusation.life.instance_id})
         order = copy_order(pending.accusation)
         if witness is None or order is None:
             self._give_up(pending, "nobody_else" if witness is None else "not_repeatable")
@@ -211,16 +264,19 @@ class SecondOpinions:
         """Nobody is asked off the path; the client's own retry may still tell."""
         SECOND_TRIES.labels(outcome=why).inc()
         accusation = pending.accusation
-        if not (accusation.retried or accusation.continued):
+        # Others may still tell of a drift, and the client's own retry of anything else.
+        if pending.suspicion is None and not (accusation.retried or accusation.continued):
             self._expire(pending, why)
 
     async def _run(self, pending: Pending, witness: RoutedInstance, order: Order) -> None:
         outcome = "failed_itself"
+        asked = {pending.accusation.life.instance_id}
+        one: RoutedInstance | None = witness
         try:
-            async with asyncio.timeout(self._terms.try_s):
-                outcome = await self._ask(pending, witness, order)
-        except (InstanceFailedError, InstanceSilentError, StreamBrokenError, TimeoutError):
-            outcome = "no_answer"
+            while one is not None and len(asked) <= WITNESSES:
+                asked.add(one.instance_id)
+                told, outcome = await self._ask_one(pending, one, order)
+                one = None if told else self._router.second(time.monotonic(), asked)
         except Exception:
             log.exception("second_opinion_failed_itself")
         finally:
@@ -241,8 +297,19 @@ class SecondOpinions:
             if queued in self._pending.get(queued.key, ()):
                 self._try(queued)
 
-    async def _ask(self, pending: Pending, witness: RoutedInstance, order: Order) -> str:
-        """Return in a word how the other instance did."""
+    async def _ask_one(
+        self, pending: Pending, witness: RoutedInstance, order: Order
+    ) -> tuple[bool, str]:
+        """Return whether an instance told anything, and in a word how it did."""
+        try:
+            async with asyncio.timeout(self._terms.try_s):
+                return await self._ask(pending, witness, order)
+        except (InstanceFailedError, InstanceSilentError, StreamBrokenError, TimeoutError):
+            return False, "no_answer"
+
+    async def _ask(
+        self, pending: Pending, witness: RoutedInstance, order: Order
+    ) -> tuple[bool, str]:
         accusation = pending.accusation
         life = Life.of(witness, self._router.view.version)
         asked = understand(accusation.request.asked.route, order.body)
@@ -253,11 +320,23 @@ class SecondOpinions:
             wish = lesser
             status, body = await self._exchange(witness, replace(order, body=wish.body(asked)))
             lesser = self._wishes.lessened(wish, life, body) if status == BAD_REQUEST else None
-        told = self._judge(accusation, order, wish, status, body)
+        noted = lean_of(accusation.verdict)
+        told = self._judge(accusation, order, wish, (status, body), noted)
         if told is None:
-            return f"status_{status}"
+            return False, f"status_{status}"
+        if noted is not None:
+            self._hear_pair(pending, noted)
         self.hear(pending.key, life, told)
-        return told.finding.name.lower()
+        return True, told.finding.name.lower()
+
+    def _hear_pair(self, pending: Pending, noted: WitnessDrift) -> None:
+        """Compare two answers to one prompt; what is withheld of the suspicion may be settled."""
+        suspicion = pending.suspicion
+        if suspicion is None:
+            return
+        self._jury.hear(suspicion, pending.accusation.verdict.details, noted, time.monotonic())
+        for each in self._withheld(suspicion):
+            self._settle_known(each, "pairs")
 
     async def _exchange(self, witness: RoutedInstance, order: Order) -> tuple[int, bytes]:
         # Not counted as load: that would send the clients to the accused.
@@ -266,9 +345,15 @@ class SecondOpinions:
             return (reply.status, body) if complete else (0, b"")
 
     def _judge(
-        self, accusation: Accusation, order: Order, wish: Wish, status: int, body: bytes
+        self,
+        accusation: Accusation,
+        order: Order,
+        wish: Wish,
+        answer: tuple[int, bytes],
+        noted: WitnessDrift | None,
     ) -> Told | None:
         """Return what the other instance made of it; None when that tells nothing."""
+        status, body = answer
         bound = bounded_length(accusation.request.asked.body or {}, accusation.tokens)
         if status == BAD_REQUEST and is_nan_refusal(status, body):
             return Told(Finding.HARD, frozenset({CheckLevel.L3}), bound)
@@ -281,7 +366,7 @@ class SecondOpinions:
         except ValueError:
             return None
         asked = understand(accusation.request.asked.route, order.body)
-        judge = self._judging.judged(asked, fields, wish.count, accusation.verdict)
+        judge = self._judging.judged(asked, fields, wish.count, accusation.verdict, noted)
         cut = judge.first.finish_reason == CUT_BY_LIMIT
         return Told(finding_of(judge.failures), judge.judged, bound if cut else WHOLE)
 

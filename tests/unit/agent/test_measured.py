@@ -17,9 +17,9 @@ VERDICT = Verdict(
 )
 
 
-def test_a_drift_is_looked_for_in_its_direction() -> None:
-    """In the figure that it was seen in."""
-    assert lean_of(VERDICT) == WitnessDrift(Metric.ENTROPY_16, -1)
+def test_a_drift_is_looked_for_in_its_figure() -> None:
+    """Nothing is measured where the answer itself shows what is wrong."""
+    assert lean_of(VERDICT) == WitnessDrift(Metric.ENTROPY_16)
     assert lean_of(VERDICT.model_copy(update={"reason": Reason.PERPLEXITY_SPIKE})) is None
 
 

@@ -64,11 +64,11 @@ class Engines:
 class Bench:
     """Second opinions, and what they publish."""
 
-    def __init__(self, engines: Engines, **terms: Any) -> None:
+    def __init__(self, engines: Engines, instances: str = "ab", **terms: Any) -> None:
         self.published: list[Message] = []
         telemetry = Telemetry("agent-0", "p", NOON)
         reporter = Reporter("agent-0", "p", telemetry, self.published.append, lambda: NOON)
-        view = bootstrap({"a": "http://a", "b": "http://b"})
+        view = bootstrap({name: f"http://{name}" for name in instances})
         self.opinions = SecondOpinions(
             router=Router(random.Random(1), 1.0, view),
             upstream=engines,  # type: ignore[arg-type]

@@ -75,6 +75,10 @@ class Lean:
     limit: float
     answers: int
     """Answers of this life that counted."""
+    own: float
+    """Score of this answer."""
+    mean: float
+    """Recent mean score of the life."""
 
 
 class Drift(Protocol):
@@ -88,15 +92,16 @@ class Drift(Protocol):
         """Take in one answer; return how it leans, where that is held against it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WitnessDrift:
-    """Asks of a healthy instance's answer whether the prompt alone makes answers lean.
+    """Notes how unusual another instance's answer to the same prompt is; holds nothing against it.
 
     Traffic that grew harder leans everywhere; a damaged instance leans alone.
     """
 
     metric: Metric
-    direction: int
+    score: float | None = None
+    """Normal score of its answer; None where it could not be measured."""
 
     @property
     def tripped(self) -> bool:
@@ -104,11 +109,10 @@ class WitnessDrift:
         return True
 
     def take(self, scores: Mapping[Metric, Score], fingerprint: str | None) -> Lean | None:
-        """Return how the answer leans when it leans like the one of the accused."""
+        """Note the score."""
         score = scores.get(self.metric)
-        if score is None or self.direction * score.value < DEVIATES:
-            return None
-        return Lean(self.metric, self.direction, abs(score.value), DEVIATES, 1)
+        self.score = None if score is None else score.value
+        return None
 
 
 class LifeDrift:
@@ -170,12 +174,20 @@ class LifeDrift:
 
     def _lean(self, scores: Mapping[Metric, Score]) -> Lean | None:
         leaning = [
-            Lean(metric, sign, self._sums[chart], CHARTS[chart[2]][1], self.answers)
+            Lean(
+                *(metric, sign, self._sums[chart], CHARTS[chart[2]][1], self.answers),
+                own=scores[metric].value,
+                mean=self._mean(metric),
+            )
             for chart in self._tripped
             if (metric := chart[0]) in scores
             and (sign := chart[1]) * scores[metric].value >= DEVIATES
         ]
         return max(leaning, key=lambda lean: lean.level / lean.limit, default=None)
+
+    def _mean(self, metric: Metric) -> float:
+        """Return the recent mean of a figure; a sum that began at 0 says too little at first."""
+        return self.leans[metric] / (1.0 - (1.0 - COMMON_WEIGHT) ** self.answers)
 
 
 class PoolDrift:

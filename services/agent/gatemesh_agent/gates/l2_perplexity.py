@@ -194,6 +194,8 @@ class PerplexityGate:
             "mad": normal.mad if normal else None,
             "direction": lean.direction,
             "answers": lean.answers,
+            "answer_score": round(lean.own, 3),
+            "life_score": round(lean.mean, 3),
         }
         return Judgement(
             CheckLevel.L2,

@@ -140,16 +140,24 @@ def test_a_bad_life_does_not_hide_behind_healthy_ones() -> None:
     assert not pool.of("good").tripped
 
 
-@pytest.mark.parametrize(
-    ("score", "direction", "leans"),
-    [(DEVIATES, 1, True), (DEVIATES - 0.01, 1, False), (2.0, -1, False), (-2.0, -1, True)],
-)
-def test_a_witness_leans_like_the_accused(score: float, direction: int, leans: bool) -> None:  # noqa: FBT001
-    """Then it was the prompt."""
-    witness = WitnessDrift(ONE, direction)
-    assert (witness.take(of(score), "p") is not None) is leans
+def test_a_witness_is_measured_and_not_accused() -> None:
+    """What its score means is said by many pairs."""
+    witness = WitnessDrift(ONE)
+    assert witness.take(of(-2.0), "p") is None
+    assert witness.score == -2.0
     assert witness.take({}, "p") is None
+    assert witness.score is None
     assert witness.tripped
+
+
+def test_a_lean_tells_the_answers_score_and_the_lifes() -> None:
+    """The mean of few answers is that of those, though the sum began at 0."""
+    life = PoolDrift().of("a")
+    leans = [life.take(of(2.0), name) for name, _ in zip(names(), range(9), strict=False)]
+    last = leans[-1]
+    assert last is not None
+    assert last.own == 2.0
+    assert last.mean == pytest.approx(2.0)
 
 
 def test_memory_is_bounded() -> None:
