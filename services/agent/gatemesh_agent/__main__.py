@@ -1,7 +1,6 @@
 """Composition root of the agent: `python -m gatemesh_agent`."""
 
 import asyncio
-import gc
 import logging
 import socket
 import sys
@@ -18,6 +17,7 @@ from gatemesh_agent.worker_link import Link, worker_in
 from gatemesh_agent.worker_share import Worker, settings_of
 from gatemesh_agent.workers import supervise
 from gatemesh_common.admin import Readiness, start_admin_server
+from gatemesh_common.collecting import collect_rarely
 from gatemesh_common.errors import SettingsError
 from gatemesh_common.log import configure_logging
 from gatemesh_common.publisher import Publisher
@@ -27,7 +27,6 @@ from gatemesh_common.settings import load_settings
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
-COLLECT_AFTER = (50_000, 20, 20)
 
 
 async def serve(settings: AgentSettings) -> None:
@@ -120,13 +119,6 @@ async def declare(amqp_url: str) -> None:
         await declare_when_up(publisher)
 
 
-def tune_collector() -> None:
-    """Collect garbage less often: an event's JSON makes hundreds of objects, and no cycles."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
-
-
 def running(settings: AgentSettings, worker: Worker | None) -> Coroutine[Any, Any, None]:
     """Return what this process is to do: serve, be one of several that do, or supervise them."""
     if worker is not None:
@@ -142,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A broker that is away would be a line per try; our own events say it.
         logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
         worker = worker_in(sys.argv[1:] if arguments is None else arguments)
-        tune_collector()
+        collect_rarely()
         uvloop.run(running(settings, worker))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")

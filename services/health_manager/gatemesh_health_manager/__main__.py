@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gatemesh_common.admin import Readiness, start_admin_server
 from gatemesh_common.clock import utc_now
+from gatemesh_common.collecting import collect_rarely
 from gatemesh_common.consuming import consumer_broker, retry_passing_faults, watch_consumers
 from gatemesh_common.database import open_database, transaction
 from gatemesh_common.errors import GatemeshError, SettingsError
@@ -223,6 +224,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments:
             return migrate_database(settings, folder, planned_start=PLANNED_START in arguments)
         policy = load_policy(settings.policy_file) if settings.policy_file else Policy()
+        collect_rarely()
         return asyncio.run(serve(settings, policy, folder))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")

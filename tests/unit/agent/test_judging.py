@@ -19,6 +19,7 @@ from gatemesh_agent.gates.l3_distribution import Follower
 from gatemesh_agent.gates.pool_baseline import Metric
 from gatemesh_agent.gates.steps import TokenStep
 from gatemesh_agent.judging import AnswerJudge, Judging
+from gatemesh_agent.measured import lean_of
 from gatemesh_agent.reading import Part
 from gatemesh_agent.reporting import Life, Origin, Reporter
 from gatemesh_agent.requests import Route, understand
@@ -458,8 +459,7 @@ DRIFT = SPIKE.model_copy(
     [
         (SPIKE, -2.5, {Reason.PERPLEXITY_SPIKE}),
         (SPIKE, -0.9, set()),
-        (DRIFT, -0.9, {Reason.DRIFT}),
-        (DRIFT, -0.5, set()),
+        (DRIFT, -0.9, set()),
         (DRIFT, -0.1, set()),
         (None, -2.5, set()),
     ],
@@ -467,7 +467,7 @@ DRIFT = SPIKE.model_copy(
 def test_a_second_answer_is_measured_and_leaves_no_trace(
     accused: Verdict | None, logprob: float, reasons: set[Reason]
 ) -> None:
-    """By the same baseline: a prompt that makes healthy instances lean, too, is to blame."""
+    """By the same baseline; how it leans is only noted."""
     telemetry = Telemetry("agent-0", "p", NOON)
     judging_, published = judging(telemetry)
     content = [{"token": f"{word} ", "logprob": logprob, "top_logprobs": []} for word in WORDS]
@@ -476,7 +476,11 @@ def test_a_second_answer_is_measured_and_leaves_no_trace(
         "logprobs": {"content": content},
         "finish_reason": "stop",
     }
-    judge = judging_.judged(ASKED, {"choices": [choice]}, 20, accused)
+    noted = None if accused is None else lean_of(accused)
+    judge = judging_.judged(ASKED, {"choices": [choice]}, 20, accused, noted)
+    if noted is not None:
+        assert noted.score is not None
+        assert noted.score * (-0.5 - logprob) > 0
     assert {failure.reason for failure in judge.failures} == reasons
     assert (CheckLevel.L2 in judge.judged) is (accused is not None)
     assert published == []
