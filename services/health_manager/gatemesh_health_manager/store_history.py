@@ -28,8 +28,11 @@ Query = Callable[..., Sequence[RowMapping]]
 
 CHUNK = 500
 """Inputs that are read at once, with their verdicts."""
-SKEW = timedelta(hours=1)
-"""How far the clocks of managers may differ; so far back a later input is looked for."""
+SKEW = timedelta(days=1)
+"""How far clocks may be apart, or be set back; so far back a later input is looked for.
+
+It leaves out days of a divided table and nothing else: a day more costs little.
+"""
 
 BEGIN = text("""
     SELECT id, at, kind, policy_version, pools, body, seen FROM decision_inputs_v1
@@ -71,7 +74,8 @@ class StoredInputs:
     def __iter__(self) -> Iterator[Given]:
         after, since = self._after, self._since
         while rows := self._chunk(after, since):
-            after, since = rows[-1]["id"], max(row["at"] for row in rows)
+            # The earliest: one moment of a clock that was ahead says nothing of what follows.
+            after, since = rows[-1]["id"], min(row["at"] for row in rows)
             inputs = [input_of(row) for row in rows]
             verdicts = self._verdicts([one for one in inputs if one.kind is InputKind.VERDICTS])
             for one in inputs:

@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.history import assert_replay_agrees
 
 from gatemesh_common.database import open_database
 from gatemesh_common.messages import (
     Verdict,
 )
-from gatemesh_health_manager import store_fleet, store_verdicts
+from gatemesh_health_manager import store_fleet, store_history, store_verdicts
 from gatemesh_health_manager.facts import Failure, densest_window, prompt_key
 from gatemesh_health_manager.history import HistoryError
 from gatemesh_health_manager.policy import Policy, parse_policy
@@ -115,6 +116,21 @@ async def test_ticks_are_replayed_in_their_order(desk: Desk) -> None:
     await desk.store.tick()
     states = sorted(desk.state(name) for name in names)
     assert states == ["draining", "healthy", "suspect"]
+
+
+async def test_a_clock_that_was_set_hides_no_input(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was decided by a clock an hour ahead, and then by one an hour behind, is replayed."""
+    monkeypatch.setattr(store_history, "CHUNK", 2)
+    await desk.bring_up("engine-0")
+    right = desk.clock.now
+    for second, hours in enumerate((0, 0, 0, 1, 1, 1, -1, -1, -1, 0, 0, 0)):
+        desk.clock.now = right + timedelta(hours=hours, seconds=second)
+        await desk.judge("engine-0", 1, prompt_fingerprint=f"p{second}")
+    desk.clock.now = right + timedelta(seconds=20)
+    await desk.store.remember_fleet()
+    assert_replay_agrees(desk.url)
 
 
 async def test_history_is_forgotten_but_for_what_the_rest_begins_with(desk: Desk) -> None:
