@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -24,6 +25,7 @@ SLOWLY = {"X-Sim-Fault": "slow"}
 """Has a simulated engine write two tokens a second."""
 ANSWER_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 30.0
+LOG_TAIL = 6000
 
 
 @dataclass(frozen=True)
@@ -81,16 +83,29 @@ def running_agent(plan: StackPlan, **settings: str) -> Iterator[Rescuing]:
     }
     environment = {**os.environ, **service_environment(plan)["agent"], **own, **settings}
     agent = Rescuing(*(f"http://{LOOPBACK}:{port}" for port in ports.values()))
-    log = (plan.folder.logs / "agent-rescuing.log").open("ab")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gatemesh_agent"], env=environment, stdout=log, stderr=log
-    )
+    log = plan.folder.logs / "agent-rescuing.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-m", "gatemesh_agent"],
+            env=environment,
+            stdout=output,
+            stderr=output,
+        )
     try:
         yield agent
     finally:
-        log.close()
         process.terminate()
+        assert has_ended(process), f"it does not end in order: {log.read_text()[-LOG_TAIL:]}"
+
+
+def has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Wait for a process; one that does not end in time writes down what it does, and is killed."""
+    try:
+        return process.wait(STOP_DEADLINE_S) == 0
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
         process.wait(STOP_DEADLINE_S)
+        return False
 
 
 @asynccontextmanager

@@ -27,6 +27,8 @@ from gatemesh_common.settings import load_settings
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+LEAVING_S = 10.0
+"""For closing connections, beyond what running requests and unsent events may take."""
 
 
 async def serve(settings: AgentSettings) -> None:
@@ -35,7 +37,7 @@ async def serve(settings: AgentSettings) -> None:
     Raises:
         SettingsError: a port is taken, or the probe suite cannot be read.
     """
-    stop = stop_requested()
+    stop = stop_requested(longest_stop_s(settings))
     readiness = Readiness("listening")
     start_admin_server(settings.admin_host, settings.admin_port, readiness)
     async with build_agent(settings) as agent, beside(agent), listening(agent) as address:
@@ -53,7 +55,7 @@ async def work(settings: AgentSettings, worker: Worker) -> None:
     Raises:
         SettingsError: the probe suite or the keys cannot be read.
     """
-    stop = stop_requested()
+    stop = stop_requested(longest_stop_s(settings))
     own = settings_of(settings, worker.index)
     listener = socket.socket(fileno=worker.listen_fd)
     readiness = Readiness("listening")
@@ -101,6 +103,14 @@ async def beside(agent: Agent) -> AsyncIterator[None]:
         await agent.guarding.stop()
         agent.roll_telemetry()
         await agent.sender.drain(DRAIN_S)
+
+
+def longest_stop_s(settings: AgentSettings) -> float:
+    """Return after how long a process that was told to stop ends, whatever it still waits for.
+
+    What was not sent lies in the spool.
+    """
+    return settings.stop_grace_s + DRAIN_S + LEAVING_S
 
 
 async def keep_running(operation: Callable[[], Awaitable[None]]) -> None:

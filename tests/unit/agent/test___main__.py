@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from gatemesh_agent import __main__ as program
+from gatemesh_agent.service import DRAIN_S
+from gatemesh_agent.settings import AgentSettings
 from gatemesh_common.running import EXIT_SETTINGS
 
 
@@ -34,3 +36,12 @@ async def test_a_task_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -
     await asyncio.wait_for(enough.wait(), 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("grace_s", [0.0, 30.0])
+def test_running_requests_and_events_have_their_time_before_it_is_ended(grace_s: float) -> None:
+    """Whoever kills it sooner cuts streams."""
+    settings = AgentSettings.model_validate(
+        {"instances": {"a": "http://127.0.0.1:1"}, "stop_grace_s": grace_s}
+    )
+    assert program.longest_stop_s(settings) > grace_s + DRAIN_S
