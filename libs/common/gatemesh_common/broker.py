@@ -3,7 +3,7 @@
 from faststream.rabbit import ExchangeType as FastExchangeType
 from faststream.rabbit import QueueType, RabbitExchange, RabbitQueue
 
-from gatemesh_common.declaring import bind_verdicts, declare_topology
+from gatemesh_common.declaring import bind_proofs, bind_verdicts, declare_topology
 from gatemesh_common.topology import (
     CAPTURES,
     COMMANDS,
@@ -14,6 +14,7 @@ from gatemesh_common.topology import (
     EXCHANGES,
     MOST_SHARDS,
     OBSERVATIONS,
+    PROOFS,
     REJECTED,
     REPORTS,
     REQUESTS,
@@ -44,6 +45,7 @@ __all__ = [
     "EXCHANGE_KINDS",
     "MOST_SHARDS",
     "OBSERVATIONS",
+    "PROOFS",
     "REJECTED",
     "REPORTS",
     "REQUESTS",
@@ -57,6 +59,7 @@ __all__ = [
     "WORK_QUEUES",
     "ExchangeKind",
     "WorkQueue",
+    "bind_proofs",
     "bind_verdicts",
     "broadcast_queue",
     "declare_topology",

@@ -12,6 +12,7 @@ from gatemesh_common.topology import (
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
     EXCHANGE_KINDS,
+    PROOFS,
     SHARDING,
     UNSHARDED,
     VERDICTS,
@@ -125,7 +126,7 @@ def topology(vhost: str) -> Facts:
             *(
                 binding(one.exchange, one.name, one.routing_key, vhost)
                 for one in WORK_QUEUES
-                if one is not VERDICTS
+                if one not in (VERDICTS, PROOFS)
             ),
         ],
     }

@@ -20,7 +20,7 @@ from gatemesh_common.declaring import declare_topology
 from gatemesh_common.errors import BrokerUnavailableError, GatemeshError
 from gatemesh_common.exchanges import DEAD, SHADOW
 from gatemesh_common.invalid import words_of
-from gatemesh_common.message import BUCKET_HEADER
+from gatemesh_common.message import BUCKET_HEADER, LANE_HEADER
 from gatemesh_common.metrics import DEAD_LETTERED, QUEUE_AGE_SECONDS
 from gatemesh_common.publisher import Publisher, whole_connection
 from gatemesh_common.retrying import retry_passing_faults
@@ -41,7 +41,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER)
+KEPT_HEADERS = ("cloudEvents", "trace", "x-signature", "x-key-id", BUCKET_HEADER, LANE_HEADER)
 """Beginnings of the headers that a dead letter keeps: published again, it is proven and placed."""
 TIME_HEADER = "cloudEvents:time"
 STOP_GRACE_S = 15.0

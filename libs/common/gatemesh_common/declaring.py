@@ -4,11 +4,13 @@ from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractQueue
 
 from gatemesh_common.exchanges import DEAD
+from gatemesh_common.message import LANE_HEADER, PROOF_LANE
 from gatemesh_common.topology import (
     DEAD_LETTER_ARGUMENTS,
     DEAD_LETTERS,
     EXCHANGE_KINDS,
     EXCHANGES,
+    PROOFS,
     SHARDING,
     UNSHARDED,
     VERDICTS,
@@ -24,7 +26,8 @@ async def declare_topology(
     """Declare exchanges, dead letters and work queues; harmless when they are there already.
 
     Every service does this before anything else, so that none publishes into the void. A new
-    consumer service passes its own queues as `extra_queues`.
+    consumer service passes its own queues as `extra_queues`. The way to the proofs is left to who
+    reads them (`bind_proofs`): with a manager of an older release they would wait for nobody.
     """
     for name in EXCHANGES:
         await declare_exchange(channel, name)
@@ -36,7 +39,7 @@ async def declare_topology(
         )
         if queue is VERDICTS:
             await bind_verdicts(channel, declared)
-        else:
+        elif queue is not PROOFS:
             await declared.bind(queue.exchange, routing_key=queue.routing_key)
 
 
@@ -56,3 +59,9 @@ async def bind_verdicts(channel: AbstractChannel, queue: AbstractQueue) -> None:
     await sharding.bind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
     # The way of the releases before would bring sharded verdicts here a second time.
     await queue.unbind(VERDICTS.exchange, routing_key=VERDICTS.routing_key)
+
+
+async def bind_proofs(channel: AbstractChannel) -> None:
+    """Lead proofs to the queue of their own; until then they go where other verdicts go."""
+    queue = await channel.get_queue(PROOFS.name, ensure=False)
+    await queue.bind(SHARDING, "", arguments={"x-match": "all", LANE_HEADER: PROOF_LANE})

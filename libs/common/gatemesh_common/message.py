@@ -13,6 +13,8 @@ from gatemesh_common.words import Identifier, UtcDatetime
 
 # A header whose name begins with "x-" is not matched by the broker.
 BUCKET_HEADER = "gatemesh-bucket"
+LANE_HEADER = "gatemesh-lane"
+PROOF_LANE = "proofs"
 BUCKETS = 64
 """Instances are spread over so many; managers divide the buckets among shards of any number."""
 

@@ -24,6 +24,8 @@ from gatemesh_common.exchanges import ALERTS, CONTROL, DEAD, EVENTS, SHADOW
 from gatemesh_common.ids import derived_id, key_segment, new_message_id
 from gatemesh_common.message import (
     BUCKET_HEADER,
+    LANE_HEADER,
+    PROOF_LANE,
     HandmadeMessage,
     InstanceMessage,
     Message,
@@ -155,8 +157,18 @@ class Verdict(HandmadeMessage):
     details: Annotated[dict[str, Any], WithJsonSchema(TEXT_OR_OBJECT)] = Field(default_factory=dict)
     """Free text of a publisher by hand becomes `{"text": ...}`."""
 
+    @property
+    def is_proof(self) -> bool:
+        """True where this one verdict takes an instance out."""
+        return self.hard and self.outcome is Outcome.FAILED
+
     def placing(self) -> Mapping[str, str]:
-        """Return the bucket of the instance: all of its verdicts take one way, in order."""
+        """Return the lane of a proof, else the bucket of the instance: its verdicts keep order.
+
+        Not both: the broker would lead the message to the proofs and to a shard.
+        """
+        if self.is_proof:
+            return {LANE_HEADER: PROOF_LANE}
         return {BUCKET_HEADER: str(bucket_of(self.instance_id))}
 
     def key_words(self) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ class WorkQueue:
 
 
 VERDICTS = WorkQueue("health_manager.verdicts", ALERTS, "#")
+PROOFS = WorkQueue("health_manager.proofs", ALERTS, "#")
+"""Of verdicts the proofs, by their lane. Managers that read it bind it, nobody else does."""
 REQUESTS = WorkQueue("health_manager.requests", CONTROL, "request.v1.#")
 TRIALS = WorkQueue("health_manager.trials", CONTROL, "trial.v1.#")
 REPORTS = WorkQueue("health_manager.reports", EVENTS, "report.v1.#")
@@ -70,6 +72,7 @@ EXCHANGE_KINDS: Mapping[str, ExchangeKind] = {
 
 WORK_QUEUES = (
     VERDICTS,
+    PROOFS,
     REQUESTS,
     TRIALS,
     REPORTS,

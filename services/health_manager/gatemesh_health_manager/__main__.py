@@ -73,7 +73,7 @@ class Stores:
 async def serve(settings: HealthManagerSettings, policy: Policy, folder: Path) -> int:
     """Run until told to stop; return the exit code."""
     stop = stop_requested(LONGEST_STOP_S)
-    readiness = Readiness("database", "broker", "consumers", "verdicts")
+    readiness = Readiness("database", "broker", "consumers", "verdicts", "proofs")
     start_admin_server(settings.admin_host, settings.admin_port, readiness)
 
     async def stop_in_order() -> None:
@@ -117,7 +117,7 @@ async def run(
                 relay.run(),
                 ticker(settings, stores, publisher, leadership).run(),
                 VerdictReading(settings, store, publisher, engine).run(
-                    lambda: readiness.set("verdicts", met=True)
+                    lambda need: readiness.set(need, met=True)
                 ),
                 consume(settings, store, publisher, readiness),
             )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from gatemesh_common.messages import Outcome, Verdict
+from gatemesh_common.messages import Verdict
 from gatemesh_health_manager.deliveries import Delivery
 
 USUAL_BATCH = 200
@@ -30,11 +30,6 @@ def read_verdict(body: bytes) -> Verdict:
     except ValidationError:
         # The thorough way takes what the quick one does not (half a character), and names faults.
         return Verdict.model_validate(json.loads(body))
-
-
-def is_proof(verdict: Verdict) -> bool:
-    """Return True where one verdict takes an instance out."""
-    return verdict.hard and verdict.outcome is Outcome.FAILED
 
 
 class Received(NamedTuple):
@@ -94,7 +89,7 @@ class Lanes:
         """Read a delivery and let it wait in its lane."""
         received = receive(delivery)
         said = received.said
-        (self.proofs if isinstance(said, Verdict) and is_proof(said) else self.others).put(received)
+        (self.proofs if isinstance(said, Verdict) and said.is_proof else self.others).put(received)
 
     def wake(self) -> None:
         """Have the committers of both look around."""

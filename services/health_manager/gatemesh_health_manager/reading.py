@@ -1,4 +1,4 @@
-"""How one manager reads verdicts: the queue of all, and its share of the shards."""
+"""How one manager reads verdicts: proofs, the queue of all, and its share of the shards."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,18 +6,22 @@ from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gatemesh_common.broker import VERDICTS
+from gatemesh_common.broker import PROOFS, VERDICTS, bind_proofs
 from gatemesh_common.publisher import Publisher
 from gatemesh_common.running import first_to_end, with_broker
 from gatemesh_health_manager.intake import Intake, Reader
+from gatemesh_health_manager.lanes import USUAL_BATCH
 from gatemesh_health_manager.settings import HealthManagerSettings
 from gatemesh_health_manager.shards import Shards, declare_shards
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_leases import DatabaseLeases
 
+PROOF_PREFETCH = 2 * USUAL_BATCH
+"""A batch and the next: what more of a storm waits, another manager may take."""
+
 
 class VerdictReading:
-    """Reads verdicts, each once whichever queue it came by."""
+    """Reads verdicts, each once whichever queue it came by; proofs beside all the others."""
 
     def __init__(
         self,
@@ -35,22 +39,32 @@ class VerdictReading:
     def intake(self, queue: str) -> Intake:
         """Return the intake of a queue."""
         prefetch = self._settings.verdict_prefetch
+        if queue == PROOFS.name:
+            prefetch = min(prefetch, PROOF_PREFETCH)
         return Intake(self._settings.amqp_url, queue, self._apply, self._publisher, prefetch)
 
-    async def run(self, reading: Callable[[], None]) -> None:
-        """Read until cancelled, or until the queue of all verdicts is gone."""
+    async def run(self, reading: Callable[[str], None]) -> None:
+        """Read until cancelled, or until the queue of proofs or that of all the others is gone.
+
+        `reading` is told "proofs" or "verdicts" each time these are read.
+        """
         count = await with_broker(self._declare)
-        rest = Reader(self.intake(VERDICTS.name), reading)
+        readers = [
+            Reader(self.intake(PROOFS.name), partial(reading, "proofs")),
+            Reader(self.intake(VERDICTS.name), partial(reading, "verdicts")),
+        ]
+        shards = [self._read_shards(count)] if count else []
         try:
-            if count:
-                await first_to_end(asyncio.shield(rest.task), self._read_shards(count))
-            else:
-                await asyncio.shield(rest.task)
+            await first_to_end(*(asyncio.shield(one.task) for one in readers), *shards)
         finally:
-            await rest.end()
+            await asyncio.gather(*(one.end() for one in readers))
 
     async def _declare(self) -> int:
-        return await declare_shards(self._settings.amqp_url, self._settings.verdict_shards)
+        count = await declare_shards(self._settings.amqp_url, self._settings.verdict_shards)
+        # Only now: who comes to read them is here.
+        async with self._publisher.fresh_channel() as channel:
+            await bind_proofs(channel)
+        return count
 
     async def _read_shards(self, count: int) -> None:
         async with DatabaseLeases(self._engine) as leases:

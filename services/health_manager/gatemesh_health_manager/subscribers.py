@@ -11,6 +11,7 @@ from faststream.rabbit.annotations import RabbitMessage as Received
 from gatemesh_common.broker import (
     CAPTURES,
     OBSERVATIONS,
+    PROOFS,
     REJECTED,
     REPORTS,
     REQUESTS,
@@ -39,7 +40,7 @@ from gatemesh_health_manager.store import Store
 
 RECORDED = (STEPS, TELEMETRY, REJECTED, CAPTURES)
 """Queues whose messages are only written down."""
-QUEUES = (VERDICTS, REPORTS, OBSERVATIONS, REQUESTS, TRIALS, *RECORDED)
+QUEUES = (VERDICTS, PROOFS, REPORTS, OBSERVATIONS, REQUESTS, TRIALS, *RECORDED)
 ACK_AFTER_COMMIT = AckPolicy.REJECT_ON_ERROR
 Handler = Callable[..., Awaitable[None]]
 

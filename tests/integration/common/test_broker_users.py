@@ -14,10 +14,12 @@ from tests.integration.common.secured import Secured, secured_site
 from gatemesh_common.broker import (
     COMMANDS,
     DEAD_LETTERS,
+    PROOFS,
     REPORTS,
     SAMPLES,
     VERDICTS,
     WorkQueue,
+    bind_proofs,
     declare_topology,
 )
 from gatemesh_common.broker_users import SERVICES
@@ -113,6 +115,7 @@ FORBIDDEN = {
         pytest.param(listen(SHADOW, "#"), id="listens-to-prompts"),
         pytest.param(listen(EVENTS, "#"), id="listens-to-all-events"),
         pytest.param(declare("mine"), id="declares-a-queue"),
+        pytest.param(bind_proofs, id="leads-proofs-elsewhere"),
         pytest.param(delete(VERDICTS.name), id="deletes-a-queue"),
         pytest.param(purge(VERDICTS.name), id="empties-a-queue"),
     ],
@@ -216,6 +219,8 @@ ALLOWED = {
         publish(EVENTS, "baseline.v1.default"),
         publish(DEAD, VERDICTS.name),
         consume(VERDICTS.name),
+        bind_proofs,
+        consume(PROOFS.name),
         consume(REPORTS.name),
     ],
     "alerter": [publish(ALERTS, "verdict.v1.l4.default.e")],

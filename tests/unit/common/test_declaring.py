@@ -4,11 +4,12 @@ from typing import Any, Self, cast
 
 from aio_pika.abc import AbstractChannel
 
-from gatemesh_common.declaring import declare_topology
+from gatemesh_common.declaring import bind_proofs, declare_topology
 from gatemesh_common.exchanges import DEAD
 from gatemesh_common.topology import (
     DEAD_LETTERS,
     EXCHANGES,
+    PROOFS,
     SHARDING,
     UNSHARDED,
     VERDICTS,
@@ -38,8 +39,17 @@ class Declared:
         self.asked.append(("queue", name))
         return type(self)(self.asked, name)
 
-    async def bind(self, source: object, routing_key: str = "") -> None:
-        """Keep the binding."""
+    async def get_queue(self, name: str, *, ensure: bool) -> Self:
+        """Return a queue that is there already."""
+        assert not ensure
+        return type(self)(self.asked, name)
+
+    async def bind(
+        self, source: object, routing_key: str = "", arguments: dict[str, str] | None = None
+    ) -> None:
+        """Keep the binding, and what it compares."""
+        if arguments:
+            routing_key = str(sorted(arguments.items()))
         self.asked.append(("bind", self.name, getattr(source, "name", str(source)), routing_key))
 
     async def unbind(self, source: str, routing_key: str) -> None:
@@ -74,7 +84,7 @@ async def test_every_queue_is_bound_to_its_exchange_with_its_arguments() -> None
     channel = await declared(own)
     for queue in (*WORK_QUEUES, own):
         assert channel.arguments[queue.name] == queue_arguments(queue)
-        if queue is not VERDICTS:
+        if queue not in (VERDICTS, PROOFS):
             assert ("bind", queue.name, queue.exchange, queue.routing_key) in channel.asked
 
 
@@ -84,3 +94,13 @@ async def test_verdicts_come_through_the_place_where_shards_are_bound() -> None:
     assert ("bind", VERDICTS.name, UNSHARDED, VERDICTS.name) in channel.asked
     assert ("bind", SHARDING, VERDICTS.exchange, VERDICTS.routing_key) in channel.asked
     assert ("unbind", VERDICTS.name, VERDICTS.exchange, VERDICTS.routing_key) in channel.asked
+
+
+async def test_proofs_are_bound_by_who_reads_them() -> None:
+    """Else they would wait at the side of a manager that does not know their queue."""
+    channel = await declared()
+    assert ("queue", PROOFS.name) in channel.asked
+    assert not [words for words in channel.asked if words[:2] == ("bind", PROOFS.name)]
+    await bind_proofs(cast(AbstractChannel, channel))
+    compared = str([("gatemesh-lane", "proofs"), ("x-match", "all")])
+    assert channel.asked[-1] == ("bind", PROOFS.name, SHARDING, compared)

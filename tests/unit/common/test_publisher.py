@@ -34,6 +34,22 @@ def test_an_envelope_can_be_read_without_our_code() -> None:
     assert b"null" not in ready.body
 
 
+@pytest.mark.parametrize(
+    ("fields", "placed"),
+    [
+        ({"hard": True}, {"gatemesh-lane": "proofs"}),
+        ({"hard": True, "outcome": "passed"}, {"gatemesh-bucket": "26"}),
+        ({}, {"gatemesh-bucket": "26"}),
+    ],
+)
+def test_a_proof_names_its_lane_and_nothing_else_does(
+    fields: dict[str, object], placed: dict[str, str]
+) -> None:
+    """With a bucket besides, the broker would deliver it twice."""
+    headers = envelope(Verdict(**VERDICT.model_dump() | fields), "agent").headers
+    assert {name: headers[name] for name in headers if name.startswith("gatemesh")} == placed
+
+
 def test_trace_context_travels() -> None:
     """Where there is one."""
     traced = VERDICT.model_copy(update={"traceparent": TRACE})

@@ -9,6 +9,7 @@ from gatemesh_common.topology import (
     DELIVERY_LIMIT,
     EXCHANGES,
     MOST_SHARDS,
+    PROOFS,
     SAMPLES,
     VERDICTS,
     WORK_QUEUES,
@@ -64,3 +65,10 @@ def test_shards_are_no_queues_of_every_service() -> None:
 def test_every_bucket_has_a_shard(shards: int) -> None:
     """And every shard has buckets."""
     assert {shard_of(bucket, shards) for bucket in range(BUCKETS)} == set(range(shards))
+
+
+def test_proofs_have_a_queue_of_every_service() -> None:
+    """Several managers read it side by side, whatever the shards."""
+    assert PROOFS in WORK_QUEUES
+    assert not PROOFS.one_reader
+    assert "x-max-length" not in queue_arguments(PROOFS)

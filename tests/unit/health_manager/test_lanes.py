@@ -11,7 +11,6 @@ from gatemesh_health_manager.lanes import (
     UNREADABLE,
     USUAL_BATCH,
     Lanes,
-    is_proof,
     read_verdict,
 )
 
@@ -71,8 +70,8 @@ def test_what_is_none_is_named(body: bytes, reason: str) -> None:
 
 def test_a_check_that_passed_is_no_proof() -> None:
     """Not even one that could have proven something."""
-    assert not is_proof(verdict(outcome=Outcome.PASSED, hard=True))
-    assert is_proof(verdict(hard=True))
+    assert not verdict(outcome=Outcome.PASSED, hard=True).is_proof
+    assert verdict(hard=True).is_proof
 
 
 def test_proofs_wait_in_a_lane_of_their_own() -> None:

@@ -8,7 +8,7 @@ from faststream import AckPolicy
 from faststream.rabbit import RabbitBroker, RabbitRouter, TestRabbitBroker
 from faststream.rabbit.subscriber.usecase import RabbitSubscriber
 
-from gatemesh_common.broker import VERDICTS, WORK_QUEUES, topic
+from gatemesh_common.broker import PROOFS, VERDICTS, WORK_QUEUES, topic
 from gatemesh_common.messages import (
     Action,
     ActionRequest,
@@ -115,7 +115,7 @@ def test_every_subscriber_acknowledges_after_the_commit() -> None:
     """And rejects what fails, so that the broker keeps it."""
     subscribers = [s for router in routers(Kept()) for s in router.subscribers]
     names = {s.queue.name for s in subscribers if isinstance(s, RabbitSubscriber)}
-    assert names == {queue.name for queue in QUEUES if queue is not VERDICTS}
+    assert names == {queue.name for queue in QUEUES if queue not in (VERDICTS, PROOFS)}
     assert {s.ack_policy for s in subscribers} == {AckPolicy.REJECT_ON_ERROR}
 
 
