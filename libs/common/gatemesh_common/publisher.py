@@ -262,4 +262,5 @@ def is_told_to_end() -> bool:
 
 async def _close(connection: AbstractConnection) -> None:
     with suppress(AMQPError, OSError, RuntimeError, TimeoutError):
-        await asyncio.wait_for(connection.close(), LONGEST_CLOSE_S)
+        async with asyncio.timeout(LONGEST_CLOSE_S):
+            await connection.close()

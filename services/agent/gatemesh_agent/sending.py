@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from aio_pika.exceptions import AMQPError
 
@@ -113,7 +114,8 @@ class Sender:
     async def _reachable(self) -> bool:
         """Open the channel once for the whole batch, so that each message need not try."""
         try:
-            await asyncio.wait_for(self._publisher.channel(), LONGEST_BACKOFF_S)
+            async with asyncio.timeout(LONGEST_BACKOFF_S):
+                await self._publisher.channel()
         except (AMQPError, OSError, RuntimeError, TimeoutError) as error:
             self._back_off(type(error).__name__)
             return False
@@ -125,10 +127,9 @@ class Sender:
         log.warning("broker_away", extra=extra)
 
     async def _wait(self, longest_s: float) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), longest_s)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self._woken.wait()
 
 
 def age_s(batch: Sequence[Spooled], now: float) -> float:

@@ -52,7 +52,8 @@ async def broker_connection(amqp_url: str) -> AsyncIterator[AbstractConnection]:
         UnreachableError: the broker does not answer, or refuses the login.
     """
     try:
-        connection = await asyncio.wait_for(aio_pika.connect(amqp_url), DEADLINE_S)
+        async with asyncio.timeout(DEADLINE_S):
+            connection = await aio_pika.connect(amqp_url)
     except (AMQPError, OSError, TimeoutError, ValueError) as error:
         raise UnreachableError(
             f"the broker at {shown(amqp_url)} does not answer: {type(error).__name__}",
@@ -176,7 +177,8 @@ def readable(body: bytes) -> object:
 async def bounded(operation: Awaitable[T]) -> T:
     """Wait for the broker, but not for ever."""
     try:
-        return await asyncio.wait_for(operation, DEADLINE_S)
+        async with asyncio.timeout(DEADLINE_S):
+            return await operation
     except TimeoutError:
         raise UnreachableError(
             f"the broker did not answer in {DEADLINE_S:g} s", "try again, or look at its log"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gatemesh_health_manager.history import History
-from gatemesh_health_manager.replaying import Replay, Step, steps_of
+from gatemesh_health_manager.replaying import Changed, Replay, Step, steps_of
 
 SCORE_DIGITS = 6
 
@@ -29,7 +29,7 @@ class Comparison:
     transitions: int
     """Stored ones."""
     differences: Sequence[Difference]
-    changed_outside: Sequence[str]
+    changed_outside: Sequence[Changed]
     """Instances that something else than a decision has changed: a planned start, or SQL."""
 
 
@@ -46,9 +46,8 @@ def repeat(history: History, since: datetime) -> Comparison:
         steps.extend(steps_of(decisions, given.input.at))
     stored = [step for step in history.steps if step.at >= since]
     made = [step for step in steps if step.at >= since]
-    return Comparison(
-        verdicts, inputs, len(stored), differences(stored, made), sorted(replay.changed_outside)
-    )
+    outside = [replay.changed_outside[name] for name in sorted(replay.changed_outside)]
+    return Comparison(verdicts, inputs, len(stored), differences(stored, made), outside)
 
 
 def differences(stored: Iterable[Step], replayed: Iterable[Step]) -> list[Difference]:

@@ -22,6 +22,8 @@ POOLS = TypeAdapter(tuple[PoolRecord, ...])
 RECORDS = TypeAdapter(tuple[InstanceRecord, ...])
 MEASURES = TypeAdapter(dict[str, Measures])
 NO_MEASURES: Mapping[str, Measures] = MappingProxyType({})
+FOLLOWS_CLOCK = ("weight", "observed_at")
+"""Fields of an instance that change without a decision that must be kept."""
 
 Event = CommandReport | InstanceObserved | Asked
 
@@ -131,7 +133,7 @@ def is_decided(before: InstanceRecord, after: InstanceRecord) -> bool:
     """True where more has changed than what follows the clock: the weight, and the last look."""
     if before is after:
         return False
-    return replace(before, weight=after.weight, observed_at=after.observed_at) != after
+    return replace(before, **{name: getattr(after, name) for name in FOLLOWS_CLOCK}) != after
 
 
 def ticks_body(

@@ -130,7 +130,11 @@ def compared_fields(comparison: Comparison) -> dict[str, Any]:
             }
             for each in comparison.differences
         ],
-        "changed_outside": list(comparison.changed_outside),
+        "changed_outside": [each.instance_id for each in comparison.changed_outside],
+        "changed_fields": {
+            each.instance_id: {"at": each.at.isoformat(), "fields": list(each.fields)}
+            for each in comparison.changed_outside
+        },
     }
 
 
@@ -144,9 +148,10 @@ def show_compared(console: Console, comparison: Comparison) -> None:
         f"replayed {comparison.verdicts} verdicts in {comparison.inputs} inputs; "
         f"{comparison.transitions} transitions are stored"
     )
-    for name in comparison.changed_outside:
+    for changed in comparison.changed_outside:
         console.print(
-            f"note: {name} was changed by something else than a decision (a planned start, SQL)"
+            f"note: {changed.instance_id} was changed by something else than a decision "
+            f"(a planned start, SQL); seen at {_moment(changed.at)}: {', '.join(changed.fields)}"
         )
     if not comparison.transitions:
         console.print("nothing was decided in that time; try an earlier --from", style="yellow")
@@ -161,5 +166,10 @@ def show_compared(console: Console, comparison: Comparison) -> None:
 def _said(step: Step | None) -> str:
     if step is None:
         return "nothing"
-    at = step.at.isoformat(sep=" ", timespec="milliseconds")
-    return f"{at} {step.before} -> {step.after} ({step.trigger}), score {step.score:g}"
+    return (
+        f"{_moment(step.at)} {step.before} -> {step.after} ({step.trigger}), score {step.score:g}"
+    )
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(sep=" ", timespec="milliseconds")

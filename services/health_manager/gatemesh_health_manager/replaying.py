@@ -1,7 +1,7 @@
 """Decides once more about kept inputs, by the same functions; the rules of then give the same."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gatemesh_common.messages import CommandReport, InstanceObserved, Verdict
@@ -9,6 +9,7 @@ from gatemesh_health_manager.asked import Asked
 from gatemesh_health_manager.batch import decide_all
 from gatemesh_health_manager.fleet import DEFAULT_POOL, Fleet
 from gatemesh_health_manager.inputs import (
+    FOLLOWS_CLOCK,
     Input,
     InputKind,
     is_decided,
@@ -39,6 +40,17 @@ class Step:
     score: float
 
 
+@dataclass(frozen=True)
+class Changed:
+    """A record that was not as decisions had left it when it was next kept."""
+
+    instance_id: str
+    at: datetime
+    """When it was kept."""
+    fields: Mapping[str, tuple[object, object]]
+    """What differs, as decisions had left it and as it was kept."""
+
+
 class Replay:
     """Follows the inputs of one history; `fleet` is what is known after the last one."""
 
@@ -47,8 +59,8 @@ class Replay:
         """The rules by version."""
         self._failures = Failures()
         self.fleet = Fleet(Policy(), (), ())
-        self.changed_outside: set[str] = set()
-        """Instances whose records were not as decisions had left them when they were next kept."""
+        self.changed_outside: dict[str, Changed] = {}
+        """By instance, the first time that something else than a decision had changed it."""
         self._began = False
 
     def begin(self, kept: Input, failures: Sequence[Received]) -> None:
@@ -61,7 +73,7 @@ class Replay:
         """Decide about one input; `verdicts` are those of a batch."""
         policy = self._policies[given.policy_version]
         if given.kind is InputKind.FLEET:
-            self._compare(read_fleet(given.body, policy))
+            self._compare(read_fleet(given.body, policy), given.at)
             return []
         self.fleet.policy = policy
         see(self.fleet, given.seen)
@@ -89,14 +101,27 @@ class Replay:
         self.fleet.register(event.instance_id, event.pool or DEFAULT_POOL, now)
         return [self.fleet.apply(event.instance_id, event, now)]
 
-    def _compare(self, kept: Fleet) -> None:
-        if self._began:
-            for name, record in kept.records.items():
-                before = self.fleet.records.get(name)
-                if before is None or is_decided(untraced(before), untraced(record)):
-                    self.changed_outside.add(name)
+    def _compare(self, kept: Fleet, at: datetime) -> None:
+        for name, record in kept.records.items() if self._began else ():
+            found = changed_fields(self.fleet.records.get(name), record)
+            if found:
+                self.changed_outside.setdefault(name, Changed(name, at, found))
         self._began = True
         self.fleet = kept
+
+
+def changed_fields(
+    before: InstanceRecord | None, kept: InstanceRecord
+) -> dict[str, tuple[object, object]]:
+    """Return what differs and is no matter of the clock, as it was left and as it was kept."""
+    if before is None:
+        return {"instance_id": (None, kept.instance_id)}
+    before, kept = untraced(before), untraced(kept)
+    if not is_decided(before, kept):
+        return {}
+    names = [field.name for field in fields(kept) if field.name not in FOLLOWS_CLOCK]
+    pairs = {name: (getattr(before, name), getattr(kept, name)) for name in names}
+    return {name: (left, right) for name, (left, right) in pairs.items() if left != right}
 
 
 def untraced(record: InstanceRecord) -> InstanceRecord:

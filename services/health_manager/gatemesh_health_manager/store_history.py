@@ -39,7 +39,7 @@ BEGIN = text("""
     WHERE kind = 'fleet' AND at <= :since ORDER BY at DESC LIMIT 1""")
 FIRST = text("""
     SELECT id, at, kind, policy_version, pools, body, seen FROM decision_inputs_v1
-    WHERE kind = 'fleet' AND at <= :until ORDER BY at LIMIT 1""")
+    WHERE kind = 'fleet' AND at <= :until ORDER BY id LIMIT 1""")
 INPUTS = text("""
     SELECT id, at, kind, policy_version, pools, body, seen FROM decision_inputs_v1
     WHERE id > :after AND at >= :since AND at <= :until ORDER BY id LIMIT :count""")

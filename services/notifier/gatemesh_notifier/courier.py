@@ -148,6 +148,7 @@ class Courier:
 async def happens(event: asyncio.Event, within_s: float | None) -> bool:
     """Wait for an event, for ever or for so long; True when it happened."""
     try:
-        return await asyncio.wait_for(event.wait(), within_s)
+        async with asyncio.timeout(within_s):
+            return await event.wait()
     except TimeoutError:
         return False

@@ -87,7 +87,8 @@ def sender(target: Target, plugin: Plugin, deadline_s: float = TRY_DEADLINE_S) -
 
     async def send(text: Text) -> bool:
         try:
-            return await asyncio.wait_for(asyncio.to_thread(notify, text), deadline_s)
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.to_thread(notify, text)
         except TimeoutError:
             return False
 

@@ -133,6 +133,19 @@ async def test_a_clock_that_was_set_hides_no_input(
     assert_replay_agrees(desk.url)
 
 
+async def test_a_fleet_kept_by_a_clock_set_back_is_no_beginning(desk: Desk) -> None:
+    """What was decided before it would be missing from the replay."""
+    await desk.bring_up("engine-0", "engine-1", "engine-2")
+    right = desk.clock.now
+    await desk.judge("engine-0", 8)
+    desk.clock.now = right - timedelta(hours=1)
+    await desk.store.remember_fleet()
+    await desk.judge("engine-1", 8)
+    desk.clock.now = right + timedelta(seconds=20)
+    await desk.store.remember_fleet()
+    assert_replay_agrees(desk.url)
+
+
 async def test_history_is_forgotten_but_for_what_the_rest_begins_with(desk: Desk) -> None:
     """The last kept fleet before the cut stays, with what came after it."""
     await desk.bring_up("engine-0", "engine-1")

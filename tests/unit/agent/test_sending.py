@@ -148,3 +148,18 @@ async def test_the_age_of_what_waits_is_shown(bench: Bench) -> None:
     await bench.sender.send_once()
     await bench.sender.send_once()
     assert REGISTRY.get_sample_value("gatemesh_agent_spool_age_seconds") == 0
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_it_ends_when_told_so_whatever_comes_just_then(tmp_path: Path, turns: int) -> None:
+    """A message that comes within a few turns of the loop before once kept it running for ever."""
+    bench = Bench(tmp_path)
+    task = asyncio.create_task(bench.sender.run())
+    while not bench.sender._woken._waiters:  # noqa: ASYNC110 (it waits for news then)
+        await asyncio.sleep(0)
+    bench.sender.put(verdict("late"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    _, running = await asyncio.wait({task}, timeout=5)
+    assert not running

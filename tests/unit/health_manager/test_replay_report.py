@@ -13,7 +13,7 @@ from gatemesh_health_manager.replay_report import (
     show_compared,
     show_played,
 )
-from gatemesh_health_manager.replaying import Step
+from gatemesh_health_manager.replaying import Changed, Step
 from gatemesh_health_manager.usual import Episode, Ledger
 from gatemesh_health_manager.what_if import Outcomes
 
@@ -45,11 +45,16 @@ def test_differences_are_shown_and_identity_is_said() -> None:
     """Both sides of the first difference."""
     same = Comparison(10, 2, 1, [], [])
     assert "every decision is the stored one" in printed(show_compared, same)
-    other = replace(same, differences=[Difference("engine-0", STEP, None)], changed_outside=["x"])
+    outside = Changed("x", at(60), {"restarts": ((NOW,), ()), "penalty": (0.0, 5.0)})
+    differences = [Difference("engine-0", STEP, None)]
+    other = replace(same, differences=differences, changed_outside=[outside])
     text = printed(show_compared, other)
     assert "healthy -> draining (condemned), score 70" in text
     assert "replayed: nothing" in text
     assert "x was changed by something else" in text
+    assert "restarts, penalty" in text
+    assert compared_fields(other)["changed_outside"] == ["x"]
+    assert compared_fields(other)["changed_fields"]["x"]["fields"] == ["restarts", "penalty"]
     assert compared_fields(other)["identical"] is False
     assert compared_fields(same)["identical"] is True
 

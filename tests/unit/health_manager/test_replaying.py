@@ -1,6 +1,7 @@
 """Decided once more, it is decided alike."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from benchmarks.recorded import DAWN, MadeUpPool
@@ -51,9 +52,24 @@ def test_changes_by_hand_are_noticed() -> None:
     for score in (0.0, 0.0, 5.0):
         fleet = Fleet(policy, [], [record(penalty=score)])
         kept = Input(DAWN, InputKind.FLEET, policy.version, (), fleet_body(fleet), {})
-        assert replay.changed_outside == set()
+        assert replay.changed_outside == {}
         replay.take(kept, ())
-    assert replay.changed_outside == {"engine-0"}
+    seen = replay.changed_outside["engine-0"]
+    assert (seen.at, seen.fields) == (DAWN, {"penalty": (0.0, 5.0)})
+
+
+def test_what_follows_the_clock_is_no_change() -> None:
+    """The weight and the last look differ from one kept fleet to the next; a new record is told."""
+    policy = Policy()
+    replay = Replay({policy.version: policy})
+    lately = DAWN + timedelta(hours=1)
+    seen = record(weight=0.5, observed_at=lately, penalty=1.0)
+    for records in ([record(penalty=1.0)], [seen], [seen, record(instance_id="engine-1")]):
+        kept = fleet_body(Fleet(policy, [], records))
+        assert replay.changed_outside == {}
+        replay.take(Input(lately, InputKind.FLEET, policy.version, (), kept, {}), ())
+    told = {name: each.fields for name, each in replay.changed_outside.items()}
+    assert told == {"engine-1": {"instance_id": (None, "engine-1")}}
 
 
 def test_other_rules_would_differ() -> None:
