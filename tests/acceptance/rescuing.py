@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -34,6 +35,7 @@ class Rescuing:
 
     url: str
     admin_url: str
+    log: Path
 
     def metric(self, start: str) -> float:
         """Return the sum of the figures whose lines begin like this."""
@@ -45,6 +47,12 @@ class Rescuing:
         with urllib.request.urlopen(page, timeout=5) as answer:  # noqa: S310 - our own agent
             lines = answer.read().decode().splitlines()
         return [line for line in lines if line.startswith(start)]
+
+    def told(self) -> str:
+        """Return what it says of itself, for the one who must find out why."""
+        names = ("stall_checks", "moved", "continuations", "attributed", "in_flight")
+        lines = [line for name in names for line in self.lines(f"gatemesh_agent_{name}")]
+        return "\n".join([*lines, self.log.read_text()[-LOG_TAIL:]])
 
     @property
     def continued(self) -> float:
@@ -82,8 +90,9 @@ def running_agent(plan: StackPlan, **settings: str) -> Iterator[Rescuing]:
         "GATEMESH_AGENT_STOP_GRACE_S": "2",
     }
     environment = {**os.environ, **service_environment(plan)["agent"], **own, **settings}
-    agent = Rescuing(*(f"http://{LOOPBACK}:{port}" for port in ports.values()))
     log = plan.folder.logs / "agent-rescuing.log"
+    url, admin_url = (f"http://{LOOPBACK}:{port}" for port in ports.values())
+    agent = Rescuing(url, admin_url, log)
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-m", "gatemesh_agent"],

@@ -147,9 +147,12 @@ async def hang_under_whole_answers(it: Play) -> None:
     moved = 'gatemesh_agent_moved_total{cause="stalled",outcome="moved"}'
     async with rescuing(it.site.plan, **QUICK) as agent, failing(it, "hang"):
         # Where the mesh acts, the engine may be out before any answer has left it by itself.
-        async with unrepaired(it), asyncio.timeout(60):
-            answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
-        assert agent.metric(moved) >= 1, agent.lines("gatemesh_agent_moved_total{")
+        try:
+            async with unrepaired(it), asyncio.timeout(60):
+                answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
+        except TimeoutError:
+            raise AssertionError(agent.told()) from None
+        assert agent.metric(moved) >= 1, agent.told()
         await is_repaired(it)
     await are_uncut(it, asked, answers)
 
