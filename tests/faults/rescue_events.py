@@ -17,6 +17,7 @@ from tests.acceptance.rescuing import (
     uncut,
 )
 from tests.faults.acting import VICTIM, ask_for, engine_of, is_repaired
+from tests.faults.checks import told
 from tests.faults.executor_events import spoil_everybody
 from tests.faults.scenario import Event, Play
 
@@ -151,7 +152,7 @@ async def hang_under_whole_answers(it: Play) -> None:
             async with unrepaired(it), asyncio.timeout(60):
                 answers = await tell_whole(agent.url, asked, max_tokens=FEW_TOKENS)
         except TimeoutError:
-            raise AssertionError(agent.told()) from None
+            raise AssertionError(f"{agent.told()}\n{told(it)}") from None
         assert agent.metric(moved) >= 1, agent.told()
         await is_repaired(it)
     await are_uncut(it, asked, answers)
