@@ -64,9 +64,15 @@ class StallWatch:
         for quiet in list(self._watch.quiet(now_s)):
             life = quiet.life
             resting = life in self._rest_until or life in self._looking
-            # One that drains, or is out for another reason, is nobody's to wait for.
-            if not resting and not self._is_out(life.instance_id):
+            if not resting and self._matters(life):
                 self._looking[life] = asyncio.create_task(self._work(quiet))
+
+    def _matters(self, life: Life) -> bool:
+        """Return False where nothing comes of a look.
+
+        One that drains, or is out for another reason, is not accused; but its requests may leave.
+        """
+        return self._heed is not nobody or not self._is_out(life.instance_id)
 
     async def _work(self, quiet: Quiet) -> None:
         life, begun_s = quiet.life, time.monotonic()
@@ -74,10 +80,11 @@ class StallWatch:
         try:
             stall = await self._check.look(quiet, lambda: self._watch.moved_since(life, begun_s))
             STALL_CHECKS.labels(found=outcome_of(stall)).inc()
-            if stall is not None and not self._is_out(life.instance_id):
+            if stall is not None:
                 rest_s = AGAIN_S
                 self._heed(life)
-                self._report(quiet, stall, time.monotonic() - begun_s)
+                if not self._is_out(life.instance_id):
+                    self._report(quiet, stall, time.monotonic() - begun_s)
         except Exception:
             log.exception("stall_check_failed_itself", extra={"instance_id": life.instance_id})
         finally:

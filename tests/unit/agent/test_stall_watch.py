@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from tests.unit.agent.test_stall_check import LIFE, waiting
 
-from gatemesh_agent.reporting import Reporter
+from gatemesh_agent.reporting import Life, Reporter
 from gatemesh_agent.stall_check import Stall
-from gatemesh_agent.stall_watch import StallWatch, outcome_of
+from gatemesh_agent.stall_watch import StallWatch, nobody, outcome_of
 from gatemesh_agent.telemetry import Telemetry
 from gatemesh_agent.watchdog import Quiet
 from gatemesh_common.messages import Attribution, Message, Reason, Verdict
@@ -48,7 +48,9 @@ class FakeCheck:
         return self.found
 
 
-async def looked(found: Stall | None, *, out: bool = False) -> tuple[FakeCheck, list[Message]]:
+async def looked(
+    found: Stall | None, *, out: bool = False, heed: Callable[[Life], None] = heeded.append
+) -> tuple[FakeCheck, list[Message]]:
     """Look a few times in a row; return the looks and what was published."""
     published: list[Message] = []
     heeded.clear()
@@ -60,7 +62,7 @@ async def looked(found: Stall | None, *, out: bool = False) -> tuple[FakeCheck, 
         reporter=reporter,
         is_out=lambda _: out,
         threshold_s=20.0,
-        heed=heeded.append,
+        heed=heed,
     )
     for now_s in (0.0, 0.1, 0.2):
         stalls.look(now_s)
@@ -82,9 +84,18 @@ async def test_a_stall_is_reported_once() -> None:
 
 
 async def test_one_that_is_out_is_not_accused() -> None:
-    """It drains, or is being restarted."""
+    """It drains, or is being restarted; those who wait there are told all the same."""
     check, published = await looked(HARD, out=True)
-    assert (check.looks, published) == (0, [])
+    assert check.looks == 1
+    assert heeded == [LIFE]
+    assert published == []
+
+
+async def test_one_that_is_out_is_not_looked_at_for_nothing() -> None:
+    """Where no request can leave it, a look is a generation too many."""
+    check, published = await looked(HARD, out=True, heed=nobody)
+    assert check.looks == 0
+    assert published == []
 
 
 async def test_a_look_may_find_nothing() -> None:
