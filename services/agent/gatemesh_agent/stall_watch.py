@@ -81,9 +81,9 @@ class StallWatch:
             stall = await self._check.look(quiet, lambda: self._watch.moved_since(life, begun_s))
             STALL_CHECKS.labels(found=outcome_of(stall)).inc()
             if stall is not None:
-                rest_s = AGAIN_S
                 self._heed(life)
                 if not self._is_out(life.instance_id):
+                    rest_s = AGAIN_S
                     self._report(quiet, stall, time.monotonic() - begun_s)
         except Exception:
             log.exception("stall_check_failed_itself", extra={"instance_id": life.instance_id})
