@@ -6,11 +6,13 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 
 import aio_pika
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 from aiormq.abc import ChannelFrame as Frames
 from aiormq.channel import Channel
+from benchmarks.bare_service import BareService, bare_service
 from pamqp import commands
 from pamqp.body import ContentBody
 from pamqp.header import ContentHeader
@@ -53,6 +55,9 @@ class Latency:
     p50_ms: float
     p99_ms: float
     worst_ms: float
+    bare_p50_ms: float
+    """The same of a service that reads, commits one row and answers, between the proofs."""
+    bare_p99_ms: float
 
 
 def targets() -> Iterator[tuple[str, str]]:
@@ -87,8 +92,9 @@ def written(message: aio_pika.Message, key: str, channel: Channel) -> bytes:
 class Race:
     """Publishes verdicts and proofs, each over a connection of its own, and hears commands."""
 
-    def __init__(self, verdicts: AbstractExchange, loading: Channel) -> None:
+    def __init__(self, verdicts: AbstractExchange, loading: Channel, bare: BareService) -> None:
         self._verdicts = verdicts
+        self._bare = bare
         self._loading = loading
         self._began: dict[str, float] = {}
         self.took_s: dict[str, float] = {}
@@ -119,21 +125,29 @@ class Race:
             await asyncio.sleep(TICK_S)
 
     async def prove(self) -> None:
-        """Publish a proof every while."""
+        """Publish a proof every while, and in between the same to the bare service."""
         for name, pool in targets():
-            proof = proof_of(name, pool)
+            proof = envelope(verdict := proof_of(name, pool), "benchmark")
             self._began[name] = time.perf_counter()
-            await self._verdicts.publish(envelope(proof, "benchmark"), proof.key())
-            await asyncio.sleep(PROOF_EVERY_S)
+            await self._verdicts.publish(proof, verdict.key())
+            await asyncio.sleep(PROOF_EVERY_S / 2)
+            await self._bare.ask(proof.body)
+            await asyncio.sleep(PROOF_EVERY_S / 2)
+
+    def bare(self) -> list[float]:
+        """Return how many ms the bare service took, ascending."""
+        return [1000 * took_s for took_s in sorted(self._bare.took_s.values())]
 
 
-async def race(amqp_url: str, others: Sequence[Verdict], per_s: float) -> Latency:
+async def race(amqp_url: str, url: str, others: Sequence[Verdict], per_s: float) -> Latency:
     """Send others at a rate while instances are proven sick; a manager must be at work.
+
+    The bare service keeps its rows in a table of its own in the manager's database.
 
     Raises:
         SystemExit: a command did not come.
     """
-    async with running(amqp_url) as one:
+    async with running(amqp_url, url) as one:
         loading = asyncio.create_task(one.load(others, per_s))
         try:
             await one.loaded.wait()
@@ -151,25 +165,33 @@ async def race(amqp_url: str, others: Sequence[Verdict], per_s: float) -> Latenc
         load_per_s=per_s,
         sent_per_s=sent_per_s,
         commands=len(ranked),
-        p50_ms=ranked[len(ranked) // 2],
-        p99_ms=ranked[int(len(ranked) * 0.99) - 1],
+        p50_ms=quantile(ranked, 0.5),
+        p99_ms=quantile(ranked, 0.99),
         worst_ms=ranked[-1],
+        bare_p50_ms=quantile(one.bare(), 0.5),
+        bare_p99_ms=quantile(one.bare(), 0.99),
     )
 
 
+def quantile(ranked: Sequence[float], share: float) -> float:
+    """Return the value that such a share of an ascending list does not exceed."""
+    return ranked[max(0, ceil(len(ranked) * share) - 1)]
+
+
 @asynccontextmanager
-async def running(amqp_url: str) -> AsyncIterator[Race]:
+async def running(amqp_url: str, url: str) -> AsyncIterator[Race]:
     """Give a race whose ear is open."""
     async with (
         await aio_pika.connect(amqp_url) as connection,
         connection.channel(publisher_confirms=False) as channel,
         await aio_pika.connect(amqp_url) as other,
         other.channel(publisher_confirms=False) as loading,
+        bare_service(amqp_url, url) as bare,
     ):
         verdicts = await channel.get_exchange(Verdict.exchange, ensure=False)
         below = await loading.get_underlay_channel()
         assert isinstance(below, Channel)
-        one = Race(verdicts, below)
+        one = Race(verdicts, below, bare)
         ear = await channel.declare_queue(exclusive=True)
         await ear.bind(COMMANDS.exchange, COMMANDS.routing_key)
         await ear.consume(one.hear, no_ack=True)

@@ -247,7 +247,7 @@ def latency(amqp_url: str, url: str, per_s: float) -> Latency:
         with running_manager(amqp_url, url, GATEMESH_HEALTH_MANAGER_POLICY_FILE=str(policy)):
             asyncio.run(until_read(amqp_url, url))
             others = verdicts(command_latency.needed(per_s))
-            return asyncio.run(command_latency.race(amqp_url, others, per_s))
+            return asyncio.run(command_latency.race(amqp_url, url, others, per_s))
 
 
 async def until_read(amqp_url: str, url: str) -> None:
@@ -342,7 +342,9 @@ def show(figures: Sequence[Figure], commands: Latency) -> None:
     print(
         f"verdict -> command beside {commands.sent_per_s:.0f} verdicts/s (half of the real path: "
         f"{commands.load_per_s:.0f}), {commands.commands} commands: p50 {commands.p50_ms:.1f} ms, "
-        f"p99 {commands.p99_ms:.1f} ms, worst {commands.worst_ms:.1f} ms"
+        f"p99 {commands.p99_ms:.1f} ms, worst {commands.worst_ms:.1f} ms; a bare service beside it "
+        f"(read, commit a row, answer): p50 {commands.bare_p50_ms:.1f} ms, "
+        f"p99 {commands.bare_p99_ms:.1f} ms"
     )
 
 

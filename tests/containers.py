@@ -41,6 +41,7 @@ loopback_users = none
 log.console = true
 disk_free_limit.absolute = 50MB
 vm_memory_high_watermark.absolute = 512MB
+raft.wal_max_size_bytes = 67108864
 consumer_timeout = 14400000
 load_definitions = {BROKER_FOLDER}/definitions.json
 """

@@ -94,6 +94,8 @@ def configuration(node: RabbitNode) -> str:
             "log.file = false",
             "disk_free_limit.absolute = 50MB",
             "vm_memory_high_watermark.absolute = 512MB",
+            # What quorum queues hold in memory until it is rolled over; 512 MiB would be too much.
+            "raft.wal_max_size_bytes = 67108864",
             # The executor holds a command while it pulls weights; the default is half an hour.
             "consumer_timeout = 14400000",
             f"load_definitions = {node.folder / 'definitions.json'}",

@@ -35,6 +35,13 @@ def test_everything_listens_on_loopback(node: RabbitNode) -> None:
     assert rabbit.environment(node)["ERL_EPMD_ADDRESS"] == "127.0.0.1"
 
 
+def test_what_quorum_queues_keep_in_memory_stays_far_below_the_alarm(node: RabbitNode) -> None:
+    """Else the broker stops every sender for a second each time the log has filled the memory."""
+    facts = dict(line.split(" = ") for line in rabbit.configuration(node).splitlines() if line)
+    most = int(facts["vm_memory_high_watermark.absolute"].removesuffix("MB")) * 1_000_000
+    assert int(facts["raft.wal_max_size_bytes"]) * 3 < most
+
+
 def test_nothing_is_shared_with_a_default_node(node: RabbitNode) -> None:
     """A broker on the standard port is neither seen nor disturbed."""
     environment = rabbit.environment(node)
