@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import aiohttp
+from tests.faults.checks import told
 from tests.faults.scenario import Play
 
 from gatemesh_common.clock import utc_now
@@ -42,7 +43,11 @@ async def accuse(it: Play) -> None:
 
 async def is_repaired(it: Play) -> None:
     """Wait until the victim was restarted and everything is at rest."""
-    await it.site.fleet.repaired(VICTIM, it.since)
+    try:
+        await it.site.fleet.repaired(VICTIM, it.since)
+    except AssertionError as error:
+        kept = "\n".join(map(str, it.site.fleet.unsettled()))
+        raise AssertionError(f"{error}; not at rest for:\n{kept}\n{told(it)}") from None
 
 
 async def ask_for(it: Play, action: str, instance: str | None = None, **more: str) -> None:

@@ -31,7 +31,7 @@ from gatemesh_mesh.state import StateFolder
 from gatemesh_mesh.supervision import GONE, Supervision
 from gatemesh_mesh.waiting import wait_until
 
-POLICY = """
+WITH_BRAKE = """
 # Many faults in one stack: the restart budget and flap damping have scenarios of their own.
 [defaults.flap]
 enabled = false
@@ -41,6 +41,8 @@ back_off_s = [0]
 [defaults.condition_b]
 reconfirm_window_s = 0.001
 """
+POLICY = WITH_BRAKE + "[defaults.fleet_brake]\nenabled = false\n"
+"""Where all were accused a minute ago, one more accusation would wait for a person to look."""
 ENGINES = 3
 KILL_DEADLINE_S = 15.0
 START_DEADLINE_S = 60.0

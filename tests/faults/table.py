@@ -24,14 +24,15 @@ from tests.faults.checks import (
     restarted_once,
 )
 from tests.faults.scenario import Scenario
-from tests.faults.site import POLICY
+from tests.faults.site import POLICY, WITH_BRAKE
 
 UNHARMED = (clients_saw_nothing, agent_told_all, nobody_was_touched)
 REPAIRED = (clients_saw_nothing, agent_told_all, restarted_once(VICTIM))
 FEW_RESTARTS = POLICY.replace("restarts = 1000", f"restarts = {executor_events.RESTARTS}")
 SHORT_GRACE = POLICY + "[defaults.drain]\ngrace_s = 3\n"
 SHORT_DRAIN = SHORT_GRACE + "margin_s = 5\n"
-AT_ONCE = POLICY + "[defaults.slow_start]\nramp_s = 0\n"
+NO_RAMP = "[defaults.slow_start]\nramp_s = 0\n"
+AT_ONCE = POLICY + NO_RAMP
 """So that an instance that was restarted by the scenario before gets streams as the others do."""
 SHORT_COMMANDS = POLICY + "[defaults.limits]\ncommand_timeout_s = 8\n"
 
@@ -243,6 +244,7 @@ EXECUTOR = (
         executor_events.spoil_everybody,
         (clients_saw_nothing, enough_kept_serving),
         in_every_run=False,
+        rules=WITH_BRAKE,
     ),
 )
 PLATFORMS = (
@@ -394,7 +396,7 @@ RESCUE = (
         rescue_events.all_bad_under_streams,
         (clients_saw_nothing, enough_kept_serving),
         in_every_run=False,
-        rules=AT_ONCE,
+        rules=WITH_BRAKE + NO_RAMP,
     ),
     Scenario(
         "rescue_storm",
