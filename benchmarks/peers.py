@@ -62,9 +62,15 @@ class Load:
     """Time over which the first streams begin; then they end and begin all the time."""
 
 
+def pace_of(options: argparse.Namespace) -> int:
+    """Return the ms between two chunks of one of 256 paced streams."""
+    per_s: float = options.chunks_per_s
+    return round(256 / per_s * 1000)
+
+
 def loads_of(options: argparse.Namespace) -> list[Load]:
     """Return the loads of a run."""
-    pace_ms = round(256 / options.chunks_per_s * 1000)
+    pace_ms = pace_of(options)
     stream_s = PACED * pace_ms / 1000
     return [
         Load("whole x1", SMALL, clients=1),
@@ -127,14 +133,14 @@ def middle(found: Sequence[Figures]) -> dict[str, float]:
     return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
 
 
-def watch_memory(way: Way, minutes: float) -> list[dict[str, float]]:
+def watch_memory(way: Way, minutes: float, pace_ms: int) -> list[dict[str, float]]:
     """Return the memory of a gateway under 256 streams, ten times over so many minutes."""
     running = way.running
     assert running is not None
     seen = []
     begun_s = time.monotonic()
     for _ in range(10):
-        ask = Ask(way.path, MODEL, PACED, stream=True, pace_ms=100)
+        ask = Ask(way.path, MODEL, PACED, stream=True, pace_ms=pace_ms)
         uvloop.run(closed_loop(way.port, ask, 256, minutes * 6))
         at_s = time.monotonic() - begun_s
         seen.append({"at_s": round(at_s), "mib": running.memory_bytes() / 2**20})
@@ -219,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if own is not None:
             report["us_per_token_by_length"] = per_token_at_length(own)
             if options.memory_minutes:
-                report["memory"] = watch_memory(own, options.memory_minutes)
+                report["memory"] = watch_memory(own, options.memory_minutes, pace_of(options))
     report["ratios"] = ratios_of(report["results"])
     show(report)
     if options.json:
