@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pytest
 
+from gatemesh_executor.backends.process_group import living_members, read_stat
 from gatemesh_executor.balancers.base import Balancer, Server
 from gatemesh_executor.balancers.config import HaproxySettings, Listing, NginxSettings
 from gatemesh_executor.balancers.fake import FakeBalancer
@@ -50,6 +51,13 @@ def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+def thread_states(group: int) -> list[str]:
+    """Return the state of every thread of a process group, as the kernel writes it."""
+    tasks = [Path(f"/proc/{member.pid}/task") for member in living_members(group)]
+    found = [read_stat(int(task.name), folder) for folder in tasks for task in folder.iterdir()]
+    return [thread.state for thread in found if thread is not None]
 
 
 def fitted(name: str, changes: Mapping[str, str]) -> str:
@@ -208,8 +216,9 @@ class HaproxyRig(Daemon):
         (self.folder / "hidden.sock").rename(self.socket)
 
     def freeze(self) -> None:
-        """Stop every process of it where it stands."""
+        """Stop every process of it where it stands; return when none of their threads runs."""
         os.killpg(self.pid, signal.SIGSTOP)
+        eventually(lambda: all(state == "T" for state in thread_states(self.pid)))
 
     def weaken(self) -> None:
         """Take the socket's right to change anything, before the start."""

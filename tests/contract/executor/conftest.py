@@ -21,6 +21,15 @@ ENGINE = Path(__file__).parent / "engine_program.py"
 USER, PASSWORD = "mesh", "secret"
 GOOD = "stopsignal=TERM\nstopwaitsecs=60\nkillasgroup=true\nautorestart=false\nautostart=false"
 
+SLOW_FORKS = """
+import os, time
+real = os.setpgrp
+def setpgrp():
+    time.sleep({seconds})
+    real()
+os.setpgrp = setpgrp
+"""
+
 
 def eventually(holds: Callable[[], bool], deadline_s: float = 30.0) -> None:
     """Wait until something outside of this process holds; fail when it does not."""
@@ -38,6 +47,7 @@ class Supervisord:
         self.socket = folder / "s.sock"
         self.url = f"unix://{self.socket}"
         self.tcp_port = 0
+        self._environment = dict(os.environ)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, programs: dict[str, str], extra: str = "") -> None:
@@ -48,12 +58,23 @@ class Supervisord:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"],
             cwd=self.folder,
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         eventually(self._answers)
+
+    def slow_forks(self, seconds: float) -> None:
+        """Before the start: let a fork wait so long before it becomes its program, as under load.
+
+        The first thing that a fork of supervisord does is to call `setpgrp`.
+        """
+        folder = self.folder / "slow_forks"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(SLOW_FORKS.format(seconds=seconds))
+        self._environment["PYTHONPATH"] = str(folder)
 
     def command(self, *arguments: str) -> str:
         """Return the `command=` line of an engine with these arguments."""

@@ -386,6 +386,17 @@ async def test_a_program_in_a_group_has_both_names(
     assert await backend.stop(instance, None, 10.0) is Ending.LEFT
 
 
+async def test_a_stop_right_after_the_start_is_heard(
+    supervisord: Supervisord, client: XmlRpcClient
+) -> None:
+    """Before a fork has become its program, supervisord's own handlers would swallow SIGTERM."""
+    supervisord.slow_forks(1.0)
+    supervisord.start({"e": f"{supervisord.command()}\n{QUICK}"})
+    backend, instance = backend_of(client, "e"), instances_of("e")["e"]
+    await backend.start(instance)
+    assert await backend.stop(instance, None, 10.0) is Ending.LEFT
+
+
 async def test_a_wrong_password_names_the_settings(supervisord: Supervisord) -> None:
     """It is no passing fault."""
     supervisord.start({})

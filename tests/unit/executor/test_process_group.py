@@ -11,6 +11,7 @@ from gatemesh_executor.backends.process_group import (
     living_members,
     orphans,
     parse_stat,
+    read_command,
     read_stat,
 )
 
@@ -35,6 +36,7 @@ def test_any_name_of_a_command_is_read(name: str) -> None:
 def test_a_process_that_is_gone_is_nothing(tmp_path: Path) -> None:
     """It may go between two reads."""
     assert read_stat(1, tmp_path) is None
+    assert read_command(1, tmp_path) == b""
     assert living_members(1, tmp_path / "no-proc-here") == ()
 
 

@@ -37,6 +37,14 @@ def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
         return None
 
 
+def read_command(pid: int, proc: Path = PROC) -> bytes:
+    """Return the command line of a process, its words ended by NUL; empty when it is gone."""
+    try:
+        return (proc / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def living_members(group: int, proc: Path = PROC) -> tuple[ProcessStat, ...]:
     """Return the processes of a group that still live; zombies do not count."""
     return tuple(

@@ -23,6 +23,7 @@ from gatemesh_executor.backends.process_group import (
     kill_group,
     living_members,
     orphans,
+    read_command,
     read_stat,
 )
 from gatemesh_executor.backends.way_back import run_way_back
@@ -38,6 +39,8 @@ KILL_WAIT_S = 10.0
 """Longest wait for a process to vanish after SIGKILL."""
 ORPHAN_WAIT_S = 2.0
 """Time that workers get to follow their server before they are killed."""
+EXECUTE_WAIT_S = 2.0
+"""Longest wait for a fork of supervisord to become its program, before a stop is asked for."""
 ALREADY_STARTED = 60
 NOT_RUNNING = 70
 GRACEFUL_SIGNALS = (Signals.SIGTERM, Signals.SIGINT)
@@ -210,6 +213,8 @@ class SupervisorBackend:
 
     async def _end(self, instance: Instance, found: Observation, grace_s: float) -> Ending:
         live = LiveProcess(pid_of(found.life_id) or 0, found.life_id or "")
+        if self._local:
+            await self._wait_until_executed(live.pid)
         owns_group = self._local and await self._leads_its_group(live.pid)
         stop_wait_s = await self._stop_wait_s(instance)
         begun = self._pace.now()
@@ -230,6 +235,13 @@ class SupervisorBackend:
         signalled = last.exit_code == -1
         escalated = waited_s >= stop_wait_s or found.phase is Phase.STOPPING
         return Ending.KILLED if signalled and escalated else Ending.LEFT
+
+    async def _wait_until_executed(self, pid: int) -> None:
+        """Wait while a child is still supervisord's own fork, whose handlers swallow a SIGTERM."""
+        daemon = read_command(await self._client.call("supervisor.getPID"))
+        deadline = self._pace.now() + EXECUTE_WAIT_S
+        while daemon and read_command(pid) == daemon and self._pace.now() < deadline:
+            await self._pace.sleep(POLL_S)
 
     async def _wait_until_gone(
         self, instance: Instance, live: LiveProcess, deadline: float
