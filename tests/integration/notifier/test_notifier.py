@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 SECRET = "s3cret-token"
 QUEUES = ("notifier.incidents", "notifier.brakes", "notifier.states")
 DEADLINE_S = 60
-SLOW = {"GATEMESH_NOTIFIER_GATHER_S": "4", "GATEMESH_NOTIFIER_QUIET_GATHER_S": "4"}
+SLOW = {"GATEMESH_NOTIFIER_GATHER_S": "10", "GATEMESH_NOTIFIER_QUIET_GATHER_S": "10"}
 """Three queues are read side by side: on a busy machine some time passes between them."""
 
 
