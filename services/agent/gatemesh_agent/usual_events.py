@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from gatemesh_agent.gates.steps import steps_of_chat
+from gatemesh_agent.gates.typed_steps import read_chat_logprobs
 from gatemesh_agent.reading import Part, part_of, reading_of
 from gatemesh_agent.stripping import NAME, NULL
 
@@ -45,12 +45,12 @@ class UsualEvents:
             return None
         try:
             text = orjson.loads(event[len(before) : text_end])
-            logprobs = orjson.loads(event[begin : -len(behind)])
+            steps = read_chat_logprobs(event[begin : -len(behind)]).steps()
         except ValueError:
             return None
-        if type(text) is not str or type(logprobs) is not dict:
+        if type(text) is not str:
             return None
-        reading = reading_of((text, steps_of_chat(logprobs), False, ()))
+        reading = reading_of((text, steps, False, ()))
         return b"%b%b%b" % (event[:begin], NULL, behind), part_of((self._choice, reading, None))
 
     def learn(self, event: bytes, start: int, fields: dict[str, Any]) -> None:

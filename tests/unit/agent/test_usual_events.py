@@ -111,6 +111,41 @@ def test_an_odd_event_is_no_pattern(fields: dict[str, Any]) -> None:
     assert learnt(event).read(event) is None
 
 
+@pytest.mark.parametrize(
+    ("figures", "odd"),
+    [
+        (b'"logprob":-0.5', b'"logprob":-1'),
+        (b'"logprob":-0.5', b'"logprob":-9999.0'),
+        (b'"logprob":-0.5', b'"logprob":null'),
+        (b'"logprob":-0.5', b'"logprob":"-0.5"'),
+        (b'"logprob":-0.5', b'"logprob":true'),
+        (b'"logprob":-0.5', b'"logprob":NaN'),
+        (b'"logprob":-0.5', b'"logprob":-1e999'),
+        (b'"logprob":-0.5', b'"other":0'),
+        (b'"bytes":[65]', b'"bytes":null'),
+        (b'"bytes":[65]', b'"bytes":[300]'),
+        (b'"bytes":[65]', b'"bytes":["A"]'),
+        (b'"token":"token_id:0"', b'"token":"\xff"'),
+        (b'"token":"token_id:0"', b'"token":"\\ud800"'),
+        (b'"token":"token_id:1"', b'"token":"\xe2\x82"'),
+        (b'"token":"token_id:1"', b'"token":"\xc3\xa9"'),
+        (b'"token":"token_id:1"', b'"token":"\n"'),
+        (b'"token":"token_id:1"', b'"token":17'),
+        (b'"top_logprobs":', b'"top_logprobs":[],"top_logprobs":'),
+        (b'"top_logprobs":', b'"top":'),
+        (b'{"content":[', b'{"content":null,"c":['),
+    ],
+)
+def test_odd_figures_are_read_as_parsing_reads_them_or_not_at_all(
+    figures: bytes, odd: bytes
+) -> None:
+    """Whichever of the two parsers is the stricter one."""
+    event = written(token("b", -0.5, -0.5)).replace(figures, odd)
+    assert odd in event
+    found = learnt(written(token("a", -0.5))).read(event)
+    assert found is None or found == parsed(event)
+
+
 def test_what_stands_around_has_a_limit() -> None:
     """It is held as long as the stream runs."""
     event = written({**token("a", -0.5), "model": "m" * MOST_AROUND_BYTES})
