@@ -160,6 +160,8 @@ async def race(amqp_url: str, url: str, others: Sequence[Verdict], per_s: float)
             loading.cancel()
     if len(one.took_s) < PROOFS:
         raise SystemExit(f"only {len(one.took_s)} of {PROOFS} proofs were answered by a command")
+    if len(one.bare()) < PROOFS:
+        raise SystemExit(f"the bare service answered only {len(one.bare())} of {PROOFS} messages")
     ranked = [1000 * took_s for took_s in sorted(one.took_s.values())]
     return Latency(
         load_per_s=per_s,

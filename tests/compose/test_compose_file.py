@@ -74,6 +74,14 @@ def test_every_service_is_limited_watched_and_started_anew(name: str) -> None:
     assert "healthcheck" in service or inherited(target_of(name), "HEALTHCHECK")
 
 
+def test_the_broker_s_queues_keep_less_than_a_third_of_what_stops_senders() -> None:
+    """RabbitMQ 4 stops them at 0.6 of its container's memory."""
+    lines = (DOCKER / "rabbitmq.conf").read_text().splitlines()
+    facts = dict(line.split(" = ") for line in lines if " = " in line)
+    assert COMPOSE["services"]["rabbitmq"]["mem_limit"] == "1g"
+    assert int(facts["raft.wal_max_size_bytes"]) * 3 < 0.6 * 2**30
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_nothing_of_ours_runs_as_root(name: str) -> None:
     """Neither the file nor a stage that it begins with leaves root behind."""

@@ -70,6 +70,11 @@ async def enough_kept_serving(it: Play) -> None:
     assert it.facts["least_serving"] >= 2
 
 
+async def brake_fell(it: Play) -> None:
+    """So many were accused at once that a person was asked."""
+    assert it.facts["brake_fell"], told(it)
+
+
 async def only_ejected(it: Play) -> None:
     """Nothing was done but what the operator asked for."""
     assert it.commands() == ["eject"], told(it)

@@ -188,10 +188,13 @@ async def spoil_everybody(it: Play) -> None:
     serving = "SELECT count(*) FROM instance_health_v1 WHERE in_rotation"
     braked = "SELECT count(*) FROM pools_v1 WHERE braked"
     end_s = asyncio.get_running_loop().time() + 240
+    resets = 0
     while it.count(lives) < len(it.site.plan.engines) or not fleet.is_settled():
         assert asyncio.get_running_loop().time() < end_s, fleet.unsettled()
         least = min(least, fleet.count(serving))
         if fleet.count(braked):
             await ask_for(it, "reset_brake", backlog="replay")
+            resets += 1
         await asyncio.sleep(0.1)
     it.facts["least_serving"] = least
+    it.facts["brake_fell"] = resets

@@ -17,6 +17,7 @@ from tests.faults import (
 from tests.faults.acting import VICTIM
 from tests.faults.checks import (
     agent_told_all,
+    brake_fell,
     clients_saw_nothing,
     enough_kept_serving,
     nobody_was_touched,
@@ -242,7 +243,7 @@ EXECUTOR = (
         "all_engines_bad_at_once",
         "never less than 2 of 3 in rotation; all repaired",
         executor_events.spoil_everybody,
-        (clients_saw_nothing, enough_kept_serving),
+        (clients_saw_nothing, enough_kept_serving, brake_fell),
         in_every_run=False,
         rules=WITH_BRAKE,
     ),
@@ -394,7 +395,7 @@ RESCUE = (
         "rescue_all_instances_bad",
         "clients get the good part and a clear error; never less than 2 of 3 in rotation",
         rescue_events.all_bad_under_streams,
-        (clients_saw_nothing, enough_kept_serving),
+        (clients_saw_nothing, enough_kept_serving, brake_fell),
         in_every_run=False,
         rules=WITH_BRAKE + NO_RAMP,
     ),

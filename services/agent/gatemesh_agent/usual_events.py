@@ -46,7 +46,7 @@ class UsualEvents:
         try:
             text = orjson.loads(event[len(before) : text_end])
             steps = read_chat_logprobs(event[begin : -len(behind)]).steps()
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if type(text) is not str:
             return None

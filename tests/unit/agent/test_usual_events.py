@@ -134,6 +134,7 @@ def test_an_odd_event_is_no_pattern(fields: dict[str, Any]) -> None:
         (b'"top_logprobs":', b'"top_logprobs":[],"top_logprobs":'),
         (b'"top_logprobs":', b'"top":'),
         (b'{"content":[', b'{"content":null,"c":['),
+        (b'"bytes":[65]', b'"bytes":null,"deep":' + b"[" * 100_000 + b"]" * 100_000),
     ],
 )
 def test_odd_figures_are_read_as_parsing_reads_them_or_not_at_all(

@@ -42,6 +42,7 @@ def read_chat_logprobs(data: bytes) -> ChatLogprobs:
 
     Raises:
         ValueError: it is no JSON, or not built as engines build it; parse all of it then.
+        RecursionError: it is nested too deep.
     """
     if not data.isascii():
         # What is skipped is not looked at for this.
