@@ -158,6 +158,10 @@ class Guard:
         if self._moves(case, "silent"):
             self._note_failure(case, InstanceFailedError("broken", str(silence)), life)
             return False
+        if case.withheld or case.errors or case.last_resort is not None:
+            self._note_failure(case, InstanceFailedError("broken", str(silence)), life)
+            await self._give_up(case)
+            return True
         self._reporter.window(life).count_status(INTERNAL_ERROR)
         settle_failures(self._reporter, case, None)
         body = upstream_silent(life.instance_id, silence.waited_s)

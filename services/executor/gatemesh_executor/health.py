@@ -38,7 +38,9 @@ class HttpHealth(EngineSession):
         try:
             async with self.session.get(f"{base_url}/health") as response:
                 return Health.READY if response.status == HTTPStatus.OK else Health.NOT_READY
-        except aiohttp.ClientConnectorError:
-            return Health.REFUSED
+        except aiohttp.ClientConnectorError as error:
+            # A name that is not found, or a host that is not reached, says nothing of the engine.
+            refused = isinstance(error.os_error, ConnectionRefusedError)
+            return Health.REFUSED if refused else Health.NOT_READY
         except (aiohttp.ClientError, OSError, TimeoutError):
             return Health.NOT_READY

@@ -282,7 +282,8 @@ class Case:
         """Count one more life against the restart budget; False when none is left."""
         rule = self.policy.restart
         since = self.after(-rule.restart_window_s)
-        recent = tuple(moment for moment in self.record.restarts if moment > since)
+        # Those of a clock that was ahead are no longer known to be within the window.
+        recent = tuple(moment for moment in self.record.restarts if since < moment <= self.now)
         allowed = len(recent) < rule.restarts
         self.change(restarts=(*recent, self.now) if allowed else recent)
         return allowed

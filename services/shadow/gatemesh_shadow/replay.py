@@ -206,7 +206,11 @@ def _scored(token_id: int, entry: Mapping[str, Any]) -> tuple[_Scored, _Scored]:
 
 def second_body(path: str, request: Mapping[str, Any], most_tokens: int) -> Body:
     """The body that asks for a second answer to the same request."""
-    kept = {name: value for name, value in request.items() if name not in DROPPED_FIELDS}
+    kept = {
+        name: value
+        for name, value in request.items()
+        if name not in DROPPED_FIELDS and value is not None
+    }
     for name in ("max_tokens", "max_completion_tokens"):
         if isinstance(kept.get(name), int):
             kept[name] = min(kept[name], most_tokens)

@@ -100,6 +100,29 @@ async def test_where_all_say_so_the_first_ones_answer_is_given_unchanged(
     assert asked == {"a": 1, "b": 1}
 
 
+@pytest.mark.parametrize("guard", GUARDS)
+async def test_where_the_next_one_is_silent_the_first_ones_answer_is_given(
+    tmp_path: Path, guard: str
+) -> None:
+    """Not a 504 that says less than what is known by then."""
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with (
+        engine(busy(503, name="a")) as one,
+        engine(hang) as other,
+        serving(
+            settings_for(tmp_path, {"a": one, "b": other}, guard=guard, first_byte_s=0.3)
+        ) as setup,
+    ):
+        setup.agent.router.enter("b")
+        got = await setup.post(CHAT, chat())
+    assert (got.status, got.body, got.headers["X-Engine"]) == (503, BUSY, "a")
+
+
 async def test_a_stream_refused_everywhere_ends_as_the_first_one_said(tmp_path: Path) -> None:
     """Status 200 and an error event, as vLLM does it."""
     async with (

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gatemesh_executor.backends.base import StopFailedError
 from gatemesh_executor.backends.process_group import (
     ProcessStat,
     kill_group,
@@ -57,6 +58,17 @@ def test_a_number_given_to_somebody_new_is_left_alone(tmp_path: Path) -> None:
     proc = table(tmp_path, (10, "S", 10, 1), (11, "S", 10, 1), (21, "S", 20, 7))
     assert orphans(10, 1, proc) == ()
     assert orphans(20, 1, proc) == ()
+
+
+def test_a_group_of_somebody_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of a command fails, and says what to change."""
+
+    def refuse(_group: int, _signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.killpg", refuse)
+    with pytest.raises(StopFailedError, match="user of the engines"):
+        kill_group(10)
 
 
 def test_killing_a_group_ends_it() -> None:

@@ -188,6 +188,8 @@ def test_the_restart_budget_is_for_a_window() -> None:
     spent = record(S.RESTARTING, restarts=(at(-3600), at(-3599), at(-10)))
     assert case(spent).spend_restart()
     assert not case(spent, after_s=-1).spend_restart()
+    # A clock that was ahead is set back: what it noted lies in the future.
+    assert case(spent, after_s=-86_400).spend_restart()
 
 
 def test_giving_up_ends_the_incident() -> None:

@@ -166,6 +166,8 @@ def test_second_body() -> None:
     assert "n" not in body
     assert body["return_tokens_as_token_ids"]
     assert second_body(COMPLETIONS, {"prompt": "x"}, 64)["logprobs"] == 5
+    for name in ("max_tokens", "max_completion_tokens"):
+        assert second_body(CHAT, {"messages": MESSAGES, name: None}, 64)["max_tokens"] == 64
     longest = second_body(CHAT, {"messages": MESSAGES, "max_completion_tokens": 5}, 64)
     assert longest["max_completion_tokens"] == 5
     assert "max_tokens" not in longest

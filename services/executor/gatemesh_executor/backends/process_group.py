@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gatemesh_executor.backends.base import StopFailedError
+
 PROC = Path("/proc")
 DEAD_STATES = frozenset("ZX")
 
@@ -66,9 +68,20 @@ def orphans(group: int, session: int, proc: Path = PROC) -> tuple[ProcessStat, .
 
 
 def kill_group(group: int) -> None:
-    """Send SIGKILL to every member; harmless when none is left."""
-    with suppress(ProcessLookupError):
+    """Send SIGKILL to every member; harmless when none is left.
+
+    Raises:
+        StopFailedError: this process may not signal them.
+    """
+    try:
         os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    except PermissionError as error:
+        raise StopFailedError(
+            f"the executor (user id {os.geteuid()}) may not kill process group {group}; run it as "
+            "the user of the engines or as root"
+        ) from error
 
 
 def _all_stats(proc: Path) -> Iterator[ProcessStat]:

@@ -33,13 +33,26 @@ def told_as_failure() -> Iterator[None]:
         raise FolderFailedError(f"{error.strerror}: {error.filename}"[:300]) from error
 
 
+def short_id(command_id: str) -> str:
+    """Return what names of folders hold of a command's id."""
+    return "".join(sign for sign in command_id if sign.isalnum())[-ID_LENGTH:]
+
+
+def mark_of(folder: Path) -> str | None:
+    """Return the id of the command that pulled a folder; None where none did."""
+    try:
+        return (folder / MARK_FILE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 class WeightsFolder:
     """The folder of one instance, as one command finds and leaves it."""
 
     def __init__(self, folder: Path, command_id: str) -> None:
         self.folder = folder
         self._command_id = command_id
-        self._id = "".join(sign for sign in command_id if sign.isalnum())[-ID_LENGTH:]
+        self._id = short_id(command_id)
 
     @property
     def part(self) -> Path:
@@ -63,11 +76,7 @@ class WeightsFolder:
 
     def is_swapped(self) -> bool:
         """Return True when the folder is the one that this command pulled."""
-        try:
-            mark = (self.folder / MARK_FILE).read_text(encoding="utf-8")
-        except OSError:
-            return False
-        return mark == self._command_id
+        return mark_of(self.folder) == self._command_id
 
     def begin(self) -> Path:
         """Return an empty folder to pull into; what other commands left is removed."""
@@ -139,15 +148,22 @@ class WeightsFolder:
         return self._siblings(heads)
 
     def _former_targets(self) -> list[Path]:
-        """Return what the link pointed at before, where a replacement had made it."""
+        """Return what the link pointed at before, where a replacement of this folder had made it.
+
+        Another model may be kept beside it under a name that begins alike, and be replaced, too.
+        """
         if not self.folder.is_symlink():
             return []
         present = self.folder.resolve()
         return [
             path
             for path in self._siblings((f"{self.folder.name}-",))
-            if path.resolve() != present and (path / MARK_FILE).is_file()
+            if path.resolve() != present and not path.is_symlink() and self._made(path)
         ]
+
+    def _made(self, path: Path) -> bool:
+        mark = mark_of(path)
+        return mark is not None and path.name == f"{self.folder.name}-{short_id(mark)}"
 
     def _siblings(self, heads: tuple[str, ...]) -> list[Path]:
         return [path for path in self.folder.parent.iterdir() if path.name.startswith(heads)]

@@ -101,6 +101,24 @@ def test_a_link_is_turned(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model", "model-22222222bbbb", "shared"]
 
 
+def test_another_model_under_a_name_that_begins_alike_stays(tmp_path: Path) -> None:
+    """Be it a folder that was replaced, too, or a link to one."""
+    target = tmp_path / "shared"
+    target.mkdir()
+    link = tmp_path / "qwen"
+    link.symlink_to(target)
+    other = WeightsFolder(tmp_path / "qwen-7b", SECOND)
+    pulled(other, "others")
+    other.swap()
+    (tmp_path / "qwen-old").symlink_to("qwen-7b")
+    place = WeightsFolder(link, FIRST)
+    pulled(place, "new")
+    place.swap()
+    place.clear()
+    assert names(tmp_path) == ["qwen", "qwen-11111111aaaa", "qwen-7b", "qwen-old", "shared"]
+    assert (tmp_path / "qwen-7b" / "w").read_text() == "others"
+
+
 def test_what_others_left_is_removed(folder: Path) -> None:
     """Half a pull of another command, and old files whose new ones never ran."""
     first = WeightsFolder(folder, FIRST)
