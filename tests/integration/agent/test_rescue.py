@@ -21,6 +21,7 @@ from tests.integration.agent.parts import (
     engine,
     serving,
     settings_for,
+    streaming,
 )
 from tests.integration.agent.test_program import listed, running
 
@@ -34,6 +35,10 @@ LONG = 60
 TELL = {"X-Gatemesh-Rescue": "tell"}
 ZERO = ("nan", "flat", "stuck", "bang", "replacement", "special", "wrong_choice", "whitespace")
 BAD, GOOD = "engine-0", "engine-1"
+SAID = (
+    b'data: {"id":"a","model":"m","choices":[{"index":0,"delta":{"content":"Well."},'
+    b'"finish_reason":"stop"}]}\n\n'
+)
 
 
 @dataclass
@@ -168,6 +173,18 @@ async def test_an_engine_that_breaks_off_or_stands_still_is_left(
     assert seen.text == whole.text
     assert seen.reasons == whole.reasons
     assert (seen.told or {}).get("cause") == cause
+
+
+async def test_the_only_engine_is_waited_for_however_long_its_prompt_is(tmp_path: Path) -> None:
+    """Nobody else could answer; a client that is sent away comes back with the same prompt."""
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(1.5)
+        return await streaming(SAID, b"data: [DONE]\n\n")(request)
+
+    async with engine(slow) as only, rescuing(tmp_path, {GOOD: only}, stall_first_s=0.2) as setup:
+        got = await setup.post(CHAT, chat(stream=True))
+    assert (got.status, read(got.body).text) == (200, "Well.")
 
 
 async def test_completions_are_continued_too(

@@ -54,13 +54,18 @@ class Leaving:
 
     @asynccontextmanager
     async def waiting(
-        self, life: Life, may_leave: Callable[[], bool] | None = None
+        self,
+        life: Life,
+        may_leave: Callable[[], bool] | None = None,
+        *,
+        is_last: Callable[[], bool] = lambda: False,
     ) -> AsyncIterator[None]:
         """Wait inside the block for no longer than there is hope.
 
         A stream is left, too, when nothing came from the instance for anybody for a time: then it
-        is no queue that is waited in. An answer that comes whole tells nothing before its end; it
-        is left where the instance was proven to stand still, if `may_leave` has room for that.
+        is no queue that is waited in. Not while `is_last`: nobody else could be asked. An answer
+        that comes whole tells nothing before its end; it is left where the instance was proven to
+        stand still, if `may_leave` has room for that.
 
         Raises:
             InstanceFailedError: there is none.
@@ -70,7 +75,7 @@ class Leaving:
 
         def look() -> None:
             nonlocal handle, why
-            why = self._why_leave(life, begun_s, may_leave)
+            why = self._why_leave(life, begun_s, may_leave, is_last)
             if why:
                 limit.reschedule(loop.time())
             else:
@@ -87,12 +92,18 @@ class Leaving:
         finally:
             handle.cancel()
 
-    def _why_leave(self, life: Life, begun_s: float, may_leave: Callable[[], bool] | None) -> str:
+    def _why_leave(
+        self,
+        life: Life,
+        begun_s: float,
+        may_leave: Callable[[], bool] | None,
+        is_last: Callable[[], bool],
+    ) -> str:
         """Return why there is no hope; nothing while there is."""
         if self.is_ejected(life.instance_id):
             return "was taken out before its answer"
         if may_leave is None:
-            return STANDS_STILL if self._stands_still(life, begun_s) else ""
+            return STANDS_STILL if self._stands_still(life, begun_s) and not is_last() else ""
         return STANDS_STILL if self._is_proven(life, begun_s) and may_leave() else ""
 
     def _stands_still(self, life: Life, begun_s: float) -> bool:

@@ -65,6 +65,18 @@ async def test_one_from_which_nothing_comes_for_anybody_is_left() -> None:
             await asyncio.sleep(0.001)
 
 
+async def test_the_last_one_that_can_be_asked_is_waited_for() -> None:
+    """Nobody else would answer; a long prompt may take that long."""
+    bench, alone = Bench(first_s=0.0), iter([True, True, False])
+    with pytest.raises(InstanceFailedError, match="stands still"):
+        async with (
+            asyncio.timeout(5),
+            bench.leaving.waiting(LIFE, is_last=lambda: next(alone)),
+        ):
+            await asyncio.Event().wait()
+    assert next(alone, None) is None
+
+
 async def test_where_streams_came_to_a_halt_hope_is_short() -> None:
     """And new requests go elsewhere first."""
     bench = Bench(first_s=9.0, stall_s=0.0)
