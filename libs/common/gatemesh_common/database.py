@@ -38,6 +38,14 @@ def with_driver(url: str) -> str:
     return f"{DRIVER}{separator}{rest}" if known else url
 
 
+SERVER_OPTIONS = (
+    "-c timezone=UTC -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
+    " -c tcp_keepalives_count=3 -c tcp_user_timeout=25000"
+)
+"""The server, too, notices within 25 s that the machine at the other end is gone: it would keep
+the locks and the lead of that session for two hours."""
+
+
 def open_database(
     url: str, *, pool_size: int = 8, deadline_s: float = 10.0, options: str = ""
 ) -> AsyncEngine:
@@ -57,7 +65,7 @@ def open_database(
             "connect_timeout": max(1, int(deadline_s)),
             "keepalives_idle": 10,
             "tcp_user_timeout": deadline_ms,
-            "options": f"-c statement_timeout={deadline_ms} -c timezone=UTC {options}".rstrip(),
+            "options": f"-c statement_timeout={deadline_ms} {SERVER_OPTIONS} {options}".rstrip(),
         },
     )
 

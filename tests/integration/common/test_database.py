@@ -53,6 +53,22 @@ async def test_faults_are_told_apart(
     await engine.dispose()
 
 
+async def test_the_server_notices_a_client_that_is_gone(fresh_database: str) -> None:
+    """Else locks and the lead of a machine that lost its power stay for hours."""
+    engine = open_database(fresh_database, pool_size=1)
+    async with transaction(engine) as connection:
+        told = {
+            name: (await connection.execute(text(f"SHOW {name}"))).scalar_one()
+            for name in ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_user_timeout")
+        }
+    await engine.dispose()
+    assert told == {
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_user_timeout": "25000",
+    }
+
+
 async def run_together(engine: AsyncEngine, statements: Sequence[str]) -> None:
     """Run statements in one transaction, without waiting for each."""
     async with transaction(engine) as connection, together(connection):

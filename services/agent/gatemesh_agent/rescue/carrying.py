@@ -96,7 +96,7 @@ class Rescuer:
         self.counting = Counting(self._asking)
         """Counts anew what whole answers show."""
         runner.decide = self._decide
-        runner.may_move = lambda story: self._why_not(story) is None
+        runner.may_move = lambda story: self._refusal(story) is None
 
     def open(self, case: Case) -> Story:
         """Return the story of a stream that begins."""

@@ -21,13 +21,13 @@ class Kept:
     leaked: int = 0
     """Bad tokens behind it that its client has got: they cannot be taken back."""
 
-    def then(self, said: Transcript, mark: Mark, *, by_id: bool) -> "Kept":
-        """Return it with what an engine said up to a place."""
+    def then(self, said: Transcript, mark: Mark, *, by_id: bool, again: int = 0) -> "Kept":
+        """Return it with what an engine said up to a place, but for characters it said again."""
         ids = known_ids(said.token_ids, mark.steps) if by_id else None
         joined = None if self.ids is None or ids is None else (*self.ids, *ids)
         return replace(
             self,
-            text=self.text + said.text[: mark.chars],
+            text=self.text + said.text[min(again, mark.chars) : mark.chars],
             ids=joined,
             tokens=self.tokens + mark.tokens,
         )

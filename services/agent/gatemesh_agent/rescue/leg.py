@@ -199,7 +199,8 @@ class Leg:
 
     def kept(self) -> Kept:
         """Return the answer so far, with what is good of this part."""
-        kept = self._story.kept.then(self._judge.first, self.cut, by_id=self._by_id)
+        again = 0 if self._splice is None else self._splice.swallow.taken
+        kept = self._story.kept.then(self._judge.first, self.cut, by_id=self._by_id, again=again)
         return replace(kept, leaked=kept.leaked + self.leaked)
 
     @property

@@ -24,7 +24,7 @@ from gatemesh_agent.requests import Route
 from gatemesh_agent.rescue.hold import Flush, Hold
 from gatemesh_agent.rescue.leaving import Leaving
 from gatemesh_agent.rescue.leg import Leg
-from gatemesh_agent.rescue.refusals import Refusal
+from gatemesh_agent.rescue.refusals import Refusal, hides_reasoning
 from gatemesh_agent.rescue.splicing import Splice
 from gatemesh_agent.rescue.story import Cause, Fault, Story, StreamFaultError
 from gatemesh_agent.rescue.terms import RescueTerms
@@ -92,7 +92,7 @@ class Runner:
         self.decide: Callable[[Story, str, Judgement], Fault | None] = let_pass
         """Decides what becomes of an answer that a gate failed."""
         self.may_move: Callable[[Story], bool] = stays
-        """Tells whether somebody else could go on."""
+        """Tells whether somebody else goes on; counted against the budget where it says so."""
 
     async def run(
         self,
@@ -221,17 +221,20 @@ class Runner:
         cause = self._why_leave(part, now_s)
         if cause is None or part.leg.free or part.leg.ended or not self.may_move(story):
             return False
-        part.leg.leave(Fault(cause, instance_id), now_s)
+        part.leg.leave(Fault(cause, instance_id, is_decided=True), now_s)
         if cause is Cause.STALLED:
             self._leaving.note_stall(part.attempt.life)
         return True
 
     def _why_leave(self, part: Part, now_s: float) -> Cause | None:
-        view = self._router.view
+        view, story = self._router.view, part.story
         if part.view is not view:
             if self._leaving.is_ejected(part.attempt.instance.instance_id):
                 return Cause.EJECTED
             part.view = view
+        if not part.moved and hides_reasoning(story.route, story.case.request.asked.body or {}):
+            # It may be thinking all the time; the watchdog asks the engine's counters.
+            return None
         limit_s = self._terms.stall_s if part.moved else self._terms.first_s
         return Cause.STALLED if now_s - part.moved_s >= limit_s else None
 

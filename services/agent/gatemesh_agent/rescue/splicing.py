@@ -55,6 +55,8 @@ class Swallow:
     """Leaves out what an engine says again of the blank end of the kept text."""
 
     left: str = ""
+    taken: int = 0
+    """Characters left out so far: the first ones that the engine said."""
 
     def text(self, said: str) -> str:
         """Return what of a text is new."""
@@ -66,6 +68,7 @@ class Swallow:
                 break
             same += 1
         rest = said[same:]
+        self.taken += same
         self.left = "" if rest else self.left[same:]
         return rest
 

@@ -23,6 +23,14 @@ def test_parts_of_several_engines_join() -> None:
     assert kept.then(said("x", "y"), Mark(1, 1, 1), by_id=True) == Kept("abcx", (0, 1, 0), 3)
 
 
+def test_what_was_said_again_is_kept_once() -> None:
+    """Its client got the blanks of the first engine only."""
+    kept = Kept("The sea is\n\n", None, 4)
+    joined = kept.then(said("\n\n", "wide"), Mark(6, 2, 2), by_id=False, again=2)
+    assert joined.text == "The sea is\n\nwide"
+    assert kept.then(said("\n\n"), Mark(1, 1, 1), by_id=False, again=2).text == kept.text
+
+
 def test_ids_are_known_all_or_none() -> None:
     """One engine that tells none is enough."""
     kept = Kept().then(said("a", numbered=False), Mark(1, 1, 1), by_id=True)

@@ -75,6 +75,26 @@ async def test_a_stream_without_progress_is_left(stall_s: float, cause: Cause) -
     assert left is cause
 
 
+async def test_a_stream_for_which_the_budget_has_no_room_stays_where_it_is() -> None:
+    """It may go on by itself; leaving would only end it."""
+    script = Script(words("The"), None, event(".", finish="stop"), DONE)
+    bench = Bench(stall_s=0.0, per_minute=0)
+    client, cause = await run(bench, script)
+    assert (text_of(client.sent), cause) == ("The.", None)
+
+
+@pytest.mark.parametrize(("hidden", "cause"), [(False, None), (True, Cause.STALLED)])
+async def test_reasoning_that_is_not_shown_is_no_standstill(
+    *,
+    hidden: bool,
+    cause: Cause | None,
+) -> None:
+    """Before anything shows the engine may be thinking."""
+    asked = asking(include_reasoning=hidden)
+    script = Script(opening(), None, None, words("The"), event(".", finish="stop"), DONE)
+    assert (await run(Bench(first_s=0.0), script, asked))[1] is cause
+
+
 async def test_an_instance_that_is_ejected_is_left() -> None:
     """With its next event, or its silence."""
     bench = Bench()

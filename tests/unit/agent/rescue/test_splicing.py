@@ -117,6 +117,13 @@ def test_a_blank_end_is_said_once(blank: str, rest: str, sizes: list[int]) -> No
     assert out == rest
 
 
+def test_what_is_left_out_is_counted() -> None:
+    """So that the next engine is told what the client has got."""
+    swallow = Swallow(" \n")
+    assert [swallow.text(said) for said in (" ", "\n\n", "x")] == ["", "\n", "x"]
+    assert swallow.taken == 2
+
+
 def test_another_blank_than_the_first_is_shown() -> None:
     """From where they differ."""
     assert Swallow(" \n").text(" x") == "x"
