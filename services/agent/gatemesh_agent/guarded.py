@@ -260,13 +260,9 @@ class Guard:
         case = attempt.case
         streamed = bool((case.request.asked.body or {}).get("stream"))
         may_leave = None if streamed else lambda: self._moves(case, "stalled")
-
-        def is_last() -> bool:
-            if len(case.tried) > self._bounds.reroutes:
-                return True
-            return self._router.relief(time.monotonic(), case.tried) is None
-
-        return self._rescuer.leaving.waiting(attempt.life, may_leave, is_last=is_last)
+        return self._rescuer.leaving.waiting(
+            attempt.life, may_leave, is_last=lambda: self._next(case) is None
+        )
 
     async def _begin(self, attempt: Attempt, reply: Reply, length: int | None) -> None:
         """From here on nobody else can answer this client."""
