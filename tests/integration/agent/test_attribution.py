@@ -72,8 +72,7 @@ async def test_a_broken_instance_is_blamed(
 async def test_soft_evidence_is_attributed_too(tmp_path: Path, engines: dict[str, str]) -> None:
     """By the gates that the first answer failed."""
     await set_fault(engines["engine-0"], "control")
-    patient = {"attribution_wait_s": 30.0, "attribution_soft_wait_s": 60.0}
-    async with serving(settings_for(tmp_path, engines, **patient)) as setup:
+    async with serving(settings_for(tmp_path, engines)) as setup:
         for number in range(6):
             await setup.post(CHAT, chat(f"Tell me about {number}.", stream=True))
         found = await setup.verdicts()

@@ -5,7 +5,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from gatemesh_executor.backends.process_group import PROC, read_stat
+from gatemesh_executor.backends.process_group import PROC, read_command, read_stat
 
 MASTER = "nginx: master process"
 WORKER = "nginx: worker process"
@@ -15,11 +15,7 @@ LEAVING = "nginx: worker process is shutting down"
 
 def title_of(pid: int, proc: Path = PROC) -> str:
     """Return what a process calls itself; empty when it is gone."""
-    try:
-        words = (proc / str(pid) / "cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
-    return words.replace("\0", " ").strip()
+    return read_command(pid, proc).decode(errors="replace").replace("\0", " ").strip()
 
 
 def master_of(pid_file: Path, proc: Path = PROC) -> int | None:
