@@ -1,9 +1,10 @@
 """Steps that take an instance out of rotation, end its life, and put it back."""
 
 from gatemesh_common.messages import DrainInstance, EjectInstance, StepName
-from gatemesh_executor.backends.base import Ending
+from gatemesh_executor.backends.base import Ending, Phase
 from gatemesh_executor.balancers.base import BalancerRefusedError, BalancerUnavailableError
 from gatemesh_executor.health import Health
+from gatemesh_executor.instances import Instance
 from gatemesh_executor.jobs import Job, Tools, is_other_life, observe
 
 COUNT_EVERY_S = 0.2
@@ -55,11 +56,21 @@ async def end_life(tools: Tools, job: Job) -> StepName | None:
 async def fitting_grace_s(tools: Tools, job: Job) -> float:
     """Return the command's grace, or a short one for an engine that serves nobody.
 
-    An engine that is still starting refuses connections and may lose a SIGTERM for good.
+    An engine that is still starting refuses connections and may lose a SIGTERM for good. One that
+    was told to stop refuses them too, but may have requests to finish: it keeps the whole grace.
     """
     refused = await tools.health.look(job.instance.base_url) is Health.REFUSED
+    # Seen after the look: whoever closed its door for a stop had been told to stop by then.
+    if not refused or not await is_ending(tools, job.instance):
+        job.serves_nobody = refused
     grace_s = job.command.grace_s
-    return min(grace_s, tools.limits.refused_grace_s) if refused else grace_s
+    return min(grace_s, tools.limits.refused_grace_s) if job.serves_nobody else grace_s
+
+
+async def is_ending(tools: Tools, instance: Instance) -> bool:
+    """Return True when the life that runs was told to stop before, by whomever."""
+    found = await observe(tools, instance)
+    return found.running and found.phase is Phase.STOPPING
 
 
 async def let_end(tools: Tools, job: Job, grace_s: float) -> float:

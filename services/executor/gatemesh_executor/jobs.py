@@ -74,6 +74,8 @@ class Job:
     """Where a core dump of the life was put."""
     emptying_since: float | None = None
     """When it was first waited for running requests to end; a repeated step waits no longer."""
+    serves_nobody: bool = False
+    """It accepted no connection when it was not told to stop yet; a repeated step goes by that."""
     notes: list[str] = field(default_factory=list)
     """What a report of success should still say."""
     sums: Mapping[str, str] | None = None

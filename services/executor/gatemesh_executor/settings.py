@@ -80,7 +80,7 @@ class ExecutorSettings(ServiceSettings):
     """Longest wait, in seconds, until an engine can empty its prefix cache."""
 
     refused_grace_s: float = Field(default=5.0, ge=0, le=60)
-    """Longest grace, in seconds, of an engine that accepts no connection: it serves nobody."""
+    """Longest grace, in seconds, of an engine that refuses connections though not told to stop."""
 
     @model_validator(mode="after")
     def _need_a_list(self) -> Self:

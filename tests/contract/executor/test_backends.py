@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import pytest
 
 from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
+from gatemesh_common.messages import RestartInstance
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
     Ending,
@@ -23,7 +24,11 @@ from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.backends.process_group import living_members
 from gatemesh_executor.backends.supervisor import SupervisorBackend, pid_of
 from gatemesh_executor.backends.xmlrpc import XmlRpcClient
+from gatemesh_executor.balancers.fake import FakeRotation
+from gatemesh_executor.drain import end_life
+from gatemesh_executor.health import Health, HttpHealth
 from gatemesh_executor.instances import Instance, Instances, RollBack
+from gatemesh_executor.jobs import Job, Limits, Tools
 
 from .conftest import GOOD, PASSWORD, USER, Supervisord, eventually
 
@@ -59,6 +64,9 @@ class Rig(Protocol):
     async def steps_back(self, habit: str) -> int:
         """Return how many model versions an engine's next life is behind the present one."""
 
+    async def tell_to_stop(self, habit: str) -> None:
+        """Have somebody else tell an engine to stop, and wait for nothing but to be heard."""
+
     async def crash(self, habit: str) -> None:
         """Make an engine end by itself, with exit code 0."""
 
@@ -83,6 +91,10 @@ class FakeRig:
     async def steps_back(self, habit: str) -> int:
         """Ask the record."""
         return int(habit in self.backend.rolled_back)
+
+    async def tell_to_stop(self, habit: str) -> None:
+        """Note it."""
+        self.backend.tell_to_stop(habit)
 
     async def crash(self, habit: str) -> None:
         """End its record."""
@@ -123,6 +135,11 @@ class SupervisorRig:
     async def steps_back(self, habit: str) -> int:
         """Look at what the command has written."""
         return 2 - int(self._present.read_text())
+
+    async def tell_to_stop(self, habit: str) -> None:
+        """Ask supervisord."""
+        wait = False
+        self._daemon.call("supervisor.stopProcess", habit, wait)
 
     async def crash(self, habit: str) -> None:
         """Tell the program to end by itself."""
@@ -210,6 +227,14 @@ class BackendContract:
         life_id = await start(rig, "stubborn")
         assert await rig.backend.stop(rig.instances["stubborn"], life_id, 0.3) is Ending.KILLED
         assert not (await seen(rig, "stubborn")).running
+
+    async def test_a_life_that_was_told_to_stop_is_seen_as_such(self, rig: Rig) -> None:
+        """Whoever stops it again knows that requests may still run behind its closed door."""
+        life_id = await start(rig, "stubborn")
+        await rig.tell_to_stop("stubborn")
+        found = await seen(rig, "stubborn")
+        assert (found.phase, found.life_id) == (Phase.STOPPING, life_id)
+        assert await rig.backend.stop(rig.instances["stubborn"], life_id, 0.3) is Ending.KILLED
 
     async def test_an_exit_with_code_0_is_seen(self, rig: Rig) -> None:
         """That is how a dead engine looks."""
@@ -395,6 +420,39 @@ async def test_a_stop_right_after_the_start_is_heard(
     backend, instance = backend_of(client, "e"), instances_of("e")["e"]
     await backend.start(instance)
     assert await backend.stop(instance, None, 10.0) is Ending.LEFT
+
+
+async def test_a_stop_that_comes_again_cuts_no_request(
+    supervisord: Supervisord, client: XmlRpcClient
+) -> None:
+    """Its door is closed since the first stop, and what runs inside gets the whole grace."""
+    supervisord.start({"e": f"{supervisord.command('--drain-s', '2')}\n{QUICK}"})
+    backend, instance = backend_of(client, "e"), instances_of("e")["e"]
+    await backend.start(instance)
+    life_id = (await look(backend, "e")).life_id
+    await until((supervisord.folder / f"ready-{pid_of(life_id)}").exists)
+    wait = False
+    supervisord.call("supervisor.stopProcess", "e", wait)
+    async with HttpHealth() as health:
+        assert await health.look(instance.base_url) is Health.REFUSED
+        tools = Tools(backend, FakeRotation(), health, Limits(refused_grace_s=0.2))
+        job = Job(restart_of(life_id), instance)
+        assert await end_life(tools, job) == "stopped"
+    assert not job.killed
+
+
+def restart_of(life_id: str | None) -> RestartInstance:
+    """Return a restart by hand of one life."""
+    now = utc_now()
+    return RestartInstance(
+        timestamp=now,
+        instance_id="e",
+        incarnation=1,
+        fence=1,
+        life_id=life_id,
+        grace_s=30.0,
+        expires_at=now + timedelta(minutes=1),
+    )
 
 
 async def test_a_wrong_password_names_the_settings(supervisord: Supervisord) -> None:

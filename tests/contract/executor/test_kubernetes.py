@@ -8,7 +8,7 @@ import pytest
 
 from gatemesh_executor.backends.base import Phase
 from gatemesh_executor.backends.kubernetes import rollback
-from gatemesh_executor.backends.kubernetes.api import DEPLOYMENTS, STATEFUL_SETS, Resource
+from gatemesh_executor.backends.kubernetes.api import DEPLOYMENTS, PODS, STATEFUL_SETS, Resource
 from gatemesh_executor.backends.kubernetes.backend import KubernetesBackend
 from gatemesh_executor.backends.kubernetes.owners import (
     AFTER_STOP,
@@ -52,6 +52,19 @@ class KubernetesRig:
         owner = await self.cluster.admin.read(self.resource, habit)
         version = owner["spec"]["template"]["metadata"]["annotations"][MODEL_VERSION]
         return 2 - int(version.removeprefix("m@"))
+
+    async def tell_to_stop(self, habit: str) -> None:
+        """Delete the pod, and wait until the watch says so."""
+        instance_id = self.instances[habit].instance_id
+        fleet = self.backend.fleet
+        pod = fleet.pod(instance_id)
+        assert pod is not None
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 20}
+        await self.cluster.admin.remove(PODS, pod["metadata"]["name"], options)
+        told = await fleet.news.until(
+            lambda: fleet.observations()[instance_id].phase is Phase.STOPPING, 30.0
+        )
+        assert told
 
     async def crash(self, habit: str) -> None:
         """End the engine in the pod, and wait until the watch says so."""

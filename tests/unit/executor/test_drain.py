@@ -164,6 +164,41 @@ async def test_who_serves_nobody_gets_little_time(
     world: World, health: Health, asked_s: float, given_s: float
 ) -> None:
     """An engine that is starting may lose a SIGTERM for good."""
+    await world.start()
     world.health.answer = health
     job = world.job(world.command(DrainInstance, grace_s=asked_s))
     assert await fitting_grace_s(world.tools, job) == given_s
+
+
+async def test_a_stop_that_comes_again_leaves_running_requests_their_time(world: World) -> None:
+    """An engine closes its door when it is told to stop; the requests inside go on."""
+    life_id = await world.start()
+    world.backend.behave("engine-0", drain_s=30)
+    world.backend.tell_to_stop("engine-0")
+    world.health.answer = Health.REFUSED
+    job = world.job(world.command(RestartInstance, life_id=life_id, grace_s=60))
+    assert await end_life(world.tools, job) == "stopped"
+    assert not job.killed
+
+
+async def test_a_repeated_step_goes_by_what_was_seen_before_the_stop(world: World) -> None:
+    """An engine that never served may have lost the SIGTERM: it gets no more time than before."""
+    await world.start()
+    job = world.job(world.command(RestartInstance, grace_s=60))
+    world.health.answer = Health.REFUSED
+    assert await fitting_grace_s(world.tools, job) == 5
+    world.backend.tell_to_stop("engine-0")
+    assert await fitting_grace_s(world.tools, job) == 5
+
+
+async def test_an_engine_that_began_to_serve_keeps_its_time(world: World) -> None:
+    """What was seen of it earlier holds no longer."""
+    await world.start()
+    job = world.job(world.command(RestartInstance, grace_s=60))
+    world.health.answer = Health.REFUSED
+    await fitting_grace_s(world.tools, job)
+    world.health.answer = Health.READY
+    assert await fitting_grace_s(world.tools, job) == 60
+    world.health.answer = Health.REFUSED
+    world.backend.tell_to_stop("engine-0")
+    assert await fitting_grace_s(world.tools, job) == 60

@@ -29,6 +29,15 @@ async def test_a_crash_and_an_outage(world: World) -> None:
         await world.backend.verify()
 
 
+async def test_what_was_told_to_stop_still_runs(world: World) -> None:
+    """Until its end, which another stop waits for."""
+    life_id = await world.start()
+    world.backend.tell_to_stop("engine-0")
+    found = (await world.backend.observe_all())["engine-0"]
+    assert (found.phase, found.life_id) == (Phase.STOPPING, life_id)
+    assert await world.backend.stop(ENGINE, life_id, 5.0) is Ending.LEFT
+
+
 async def test_only_what_is_out_can_be_confirmed() -> None:
     """And only up to the version that was applied."""
     rotation = FakeRotation(applied_version=3)

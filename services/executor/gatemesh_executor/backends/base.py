@@ -17,6 +17,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
+    """Told to stop, by whomever. While a process runs, so may requests, behind a closed door."""
     EXITED = "exited"
     """Ended without being told to; a dead engine does so with code 0."""
     FAILED = "failed"

@@ -81,6 +81,10 @@ class FakeBackend:
             raise RollBackNotOfferedError("this engine knows no way back")
         self.rolled_back.add(instance.instance_id)
 
+    def tell_to_stop(self, instance_id: str) -> None:
+        """Begin the end of the running life, as somebody else's stop does; it still runs."""
+        self._seen[instance_id] = replace(self._seen[instance_id], phase=Phase.STOPPING)
+
     def crash(self, instance_id: str, exit_code: int = 0) -> None:
         """End the running life from within."""
         self._seen[instance_id] = Observation(Phase.EXITED, exit_code=exit_code)
