@@ -46,7 +46,7 @@ from gatemesh_executor.metrics import (
     STEP_SECONDS,
     UNDER_WAY,
 )
-from gatemesh_executor.playbooks import PLAYBOOKS, run_playbook
+from gatemesh_executor.playbooks import PLAYBOOKS, StepBrokeError, run_playbook
 from gatemesh_executor.refuse import NOTHING_OBEYED, Obeyed, Refusal, refusal
 from gatemesh_executor.repair import CacheInUseError, LifeGoneError
 from gatemesh_executor.repairing import RepairFailedError, RepairNotOfferedError
@@ -76,6 +76,7 @@ FAILURES: tuple[tuple[type[GatemeshError], str], ...] = (
     (BalancerUnavailableError, "balancer_unavailable"),
     (BalancerRefusedError, "balancer_refused"),
     (StillOutError, "still_out"),
+    (StepBrokeError, "step_broke"),
 )
 
 
@@ -319,6 +320,10 @@ class Executor:
         try:
             return (await observe(self._tools, job.instance)).life_id
         except BackendUnavailableError:
+            return None
+        except Exception:
+            # The report matters more, and what broke the step may well break the look.
+            log.exception("life_not_seen", extra={"instance_id": job.instance.instance_id})
             return None
 
     def _refused(self, command: AnyCommand, why: Refusal) -> CommandReport:

@@ -1,14 +1,20 @@
 """The ordered steps that answer each command, as a table, and the loop that runs them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
+from xmlrpc.client import Fault
 
 from gatemesh_common.clock import Clock
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import Action, StepName
 from gatemesh_common.metrics import RETRIED
+from gatemesh_common.publisher import is_told_to_end
+from gatemesh_common.trace import trace_id_of
 from gatemesh_executor.core_dump import dump_core
 from gatemesh_executor.drain import confirm_out, end_life, put_back, take_out
 from gatemesh_executor.jobs import Job, Step, Tools
@@ -24,6 +30,8 @@ from gatemesh_executor.replace import (
 )
 from gatemesh_executor.restart import await_ready, start_life
 from gatemesh_executor.roll_back import roll_back
+
+log = logging.getLogger(__name__)
 
 PLAYBOOKS: Mapping[Action, tuple[Step, ...]] = {
     Action.DRAIN: (take_out, confirm_out, end_life),
@@ -54,6 +62,10 @@ LEAST_PATIENCE = timedelta(seconds=5)
 T = TypeVar("T")
 
 
+class StepBrokeError(GatemeshError):
+    """A step met a fault that nobody foresaw; names the step and the fault, and no secret."""
+
+
 class Journal(Protocol):
     """Told about each finished step."""
 
@@ -70,9 +82,48 @@ async def run_playbook(tools: Tools, job: Job, journal: Journal, clock: Clock) -
     async with hold_folder(tools, job):
         for step in PLAYBOOKS[job.command.action]:
             begun = tools.pace.now()
-            name = await patiently(partial(step, tools, job), job, clock, tools.pace)
-            if name is not None:
-                journal.note(name, tools.pace.now() - begun)
+            with told_as_broken(step.__name__, job):
+                name = await patiently(partial(step, tools, job), job, clock, tools.pace)
+                if name is not None:
+                    journal.note(name, tools.pace.now() - begun)
+
+
+@contextmanager
+def told_as_broken(step: str, job: Job) -> Iterator[None]:
+    """Turn what nobody foresaw into a failure that can be reported.
+
+    Raises:
+        StepBrokeError: in its place; the log has the rest.
+        CancelledError: the command was let go meanwhile; it is delivered again.
+    """
+    try:
+        yield
+    except GatemeshError:
+        raise
+    except Exception as error:
+        facts = {
+            "step": step,
+            "instance_id": job.instance.instance_id,
+            "incident_id": job.command.incident_id,
+            "command_id": job.command.message_id,
+            "trace_id": trace_id_of(job.command.traceparent),
+        }
+        log.exception("step_broke", extra=facts)
+        if is_told_to_end():
+            # What breaks while it is cleared away says nothing about the engine.
+            raise asyncio.CancelledError from error
+        raise StepBrokeError(f"{step}: {fault_words(error)}") from error
+
+
+def fault_words(error: Exception) -> str:
+    """Name a fault by its kind; its own text, which may hold anything, only where it is known."""
+    kind = type(error).__name__
+    if isinstance(error, Fault):
+        return f"{kind} {error.faultCode}: {error.faultString}"
+    if isinstance(error, OSError) and error.strerror:
+        about = f"{error.filename}: " if error.filename else ""
+        return f"{kind}: {about}{error.strerror}"
+    return f"{kind}; the executor's log says more"
 
 
 async def patiently(operation: Callable[[], Awaitable[T]], job: Job, clock: Clock, pace: Pace) -> T:

@@ -1,8 +1,10 @@
 """The executor as a process, over a real broker, on real processes."""
 
 import asyncio
+import shutil
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -100,6 +102,22 @@ async def test_a_bad_download_is_told_and_never_served(
     assert report.reason.startswith("weights_refused: model.safetensors: SHA-256")
     assert report.life_id is None
     assert platform.weights() == before
+
+
+async def test_a_missing_program_fails_the_command(
+    platform: Platform, executor: ExecutorProcess, manager: Manager, tmp_path: Path
+) -> None:
+    """Nobody foresaw it, and the manager need not wait until the command expires."""
+    for program in ("sh", "cp"):
+        (tmp_path / program).symlink_to(shutil.which(program) or "")
+    platform.start()
+    executor.start(PATH=str(tmp_path))
+    old = await running_life(platform, manager)
+    report = await manager.report_of(await manager.order(ReplaceInstance, life_id=old, grace_s=5))
+    assert report.outcome is ReportOutcome.FAILED
+    missing = "FileNotFoundError: nice: No such file or directory"
+    assert report.reason == f"step_broke: verify_weights: {missing}"
+    assert report.life_id is None
 
 
 async def test_damage_in_memory_is_repaired(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from xmlrpc.client import Fault
 
 import pytest
 from prometheus_client import REGISTRY
@@ -27,8 +28,9 @@ from gatemesh_executor.backends.base import (
 )
 from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.health import Health
-from gatemesh_executor.instances import Instances
+from gatemesh_executor.instances import Instance, Instances
 from gatemesh_executor.obeying import Executor, failure_reason
+from gatemesh_executor.playbooks import StepBrokeError
 from gatemesh_executor.repair import CacheInUseError, LifeGoneError
 from gatemesh_executor.repairing import RepairFailedError, RepairNotOfferedError
 from gatemesh_executor.restart import StartTimeoutError
@@ -308,6 +310,7 @@ async def test_a_platform_away_at_the_end_leaves_the_life_open(
         (RepairFailedError("x"), "repair_failed"),
         (CacheInUseError("x"), "cache_in_use"),
         (LifeGoneError("x"), "life_gone"),
+        (StepBrokeError("x"), "step_broke"),
         (BrokerUnavailableError("x"), "failed"),
     ],
 )
@@ -349,3 +352,35 @@ class SlowBackend(FakeBackend):
         found = await super().observe_all()
         self._time.elapsed_s += 60
         return found
+
+
+class FaultyBackend(FakeBackend):
+    """Answers starts, and looks that follow one, with a fault that nobody foresaw."""
+
+    broken = False
+
+    async def observe_all(self) -> Mapping[str, Observation]:
+        """Fail once it is broken."""
+        if self.broken:
+            raise Fault(1, "UNKNOWN_METHOD")
+        return await super().observe_all()
+
+    async def start(self, instance: Instance) -> None:
+        """Fail."""
+        self.broken = True
+        raise Fault(10, f"BAD_NAME: {instance.program}")
+
+
+async def test_a_step_that_breaks_is_reported(world: World) -> None:
+    """By step and fault, even where the look at the life breaks as well."""
+    faulty = FaultyBackend(INSTANCES, world.time.clock)
+    tools = replace(world.tools, backend=faulty)
+    executor = Executor(INSTANCES, tools, world.sender, world.time.clock)
+    command = world.command(RestartInstance)
+    await executor.obey(command)
+    [report] = reports(world)
+    assert report.outcome is ReportOutcome.FAILED
+    assert report.reason == "step_broke: start_life: Fault 10: BAD_NAME: engine-0"
+    assert (report.life_id, report.ends_command) == (None, True)
+    await executor.obey(command)
+    assert reports(world)[-1].reason == "duplicate"

@@ -1,16 +1,22 @@
 """The table of playbooks and the loop that runs it."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from xmlrpc.client import Fault
 
 import pytest
 
 from gatemesh_common.errors import GatemeshError
 from gatemesh_common.messages import Action, DrainInstance, RestartInstance, StepName
 from gatemesh_executor.backends.base import BackendUnavailableError, StartFailedError
+from gatemesh_executor.health import Health
 from gatemesh_executor.playbooks import (
     LAST_TRY,
     LEAST_PATIENCE,
     PLAYBOOKS,
+    StepBrokeError,
+    fault_words,
     patiently,
     run_playbook,
 )
@@ -119,3 +125,68 @@ async def test_a_lasting_fault_is_not_retried(world: World) -> None:
         await run_playbook(world.tools, job, Told(), world.time.clock)
     assert isinstance(caught.value, StartFailedError)
     assert world.time.elapsed_s == 0
+
+
+async def break_down(base_url: str) -> Health:
+    """Fail as nobody foresaw."""
+    raise Fault(10, "BAD_NAME: engine-0")
+
+
+async def break_when_let_go(base_url: str) -> Health:
+    """Wait for ever, and fail while that is cleared away."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise PermissionError(1, "Operation not permitted")
+    return Health.READY
+
+
+async def drained(world: World, look: Callable[[str], Awaitable[Health]]) -> None:
+    """Run a drain whose look at the engine is another."""
+    await world.start()
+    world.health.look = look  # type: ignore[method-assign, assignment]
+    job = world.job(world.command(DrainInstance))
+    await run_playbook(world.tools, job, Told(), world.time.clock)
+
+
+async def test_what_nobody_foresaw_names_the_step(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The report can say it; the log has the traceback."""
+    with pytest.raises(StepBrokeError) as caught:
+        await drained(world, break_down)
+    assert str(caught.value) == "end_life: Fault 10: BAD_NAME: engine-0"
+    [line] = [one for one in caplog.records if one.msg == "step_broke"]
+    assert line.exc_info is not None
+    assert (vars(line)["step"], vars(line)["instance_id"]) == ("end_life", "engine-0")
+
+
+async def test_what_breaks_while_a_command_is_let_go_is_no_failure(world: World) -> None:
+    """The executor goes down, not the engine: the command is delivered again."""
+    task = asyncio.create_task(drained(world, break_when_let_go))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Fault(10, "BAD_NAME: e"), "Fault 10: BAD_NAME: e"),
+        (
+            FileNotFoundError(2, "No such file or directory", "nice"),
+            "FileNotFoundError: nice: No such file or directory",
+        ),
+        (
+            PermissionError(1, "Operation not permitted"),
+            "PermissionError: Operation not permitted",
+        ),
+        (OSError("password=secret"), "OSError; the executor's log says more"),
+        (KeyError("password=secret"), "KeyError; the executor's log says more"),
+    ],
+    ids=["fault", "no-program", "no-right", "bare", "anything"],
+)
+def test_a_report_holds_no_text_of_unknown_origin(error: Exception, words: str) -> None:
+    """It goes to the broker, the database and whoever is told."""
+    assert fault_words(error) == words

@@ -277,6 +277,20 @@ def test_the_incident_tells_of_an_ejection_that_failed(
     assert one.record.state is after
 
 
+BROKE = "step_broke: start_life: Fault 10: BAD_NAME: engine-0"
+
+
+def test_a_step_that_broke_counts_as_any_failed_start() -> None:
+    """It is tried again within the budget, and the incident says what broke."""
+    one = case(RESTARTING, after_s=1)
+    on_report(one, report(Action.RESTART, ReportOutcome.FAILED, reason=BROKE))
+    decision = one.decision()
+    assert decision.record.state is S.RESTARTING
+    assert actions(decision) == [Action.RESTART]
+    assert decision.ends[0].reason == BROKE
+    assert decision.incidents[-1].reason == f"restart failed: {BROKE}"
+
+
 @pytest.mark.parametrize("held", [incident(status="held"), None], ids=["held", "over"])
 def test_a_late_failure_changes_no_incident_that_nobody_works_on(held: Incident | None) -> None:
     """It was refuted meanwhile, or waits for room."""
