@@ -81,11 +81,16 @@ async def run_playbook(tools: Tools, job: Job, journal: Journal, clock: Clock) -
     """
     async with hold_folder(tools, job):
         for step in PLAYBOOKS[job.command.action]:
-            begun = tools.pace.now()
             with told_as_broken(step.__name__, job):
-                name = await patiently(partial(step, tools, job), job, clock, tools.pace)
-                if name is not None:
-                    journal.note(name, tools.pace.now() - begun)
+                await take_step(step, tools, job, journal, clock)
+
+
+async def take_step(step: Step, tools: Tools, job: Job, journal: Journal, clock: Clock) -> None:
+    """Take one step, and tell of it."""
+    begun = tools.pace.now()
+    name = await patiently(partial(step, tools, job), job, clock, tools.pace)
+    if name is not None:
+        journal.note(name, tools.pace.now() - begun)
 
 
 @contextmanager

@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 import pytest
 
 from gatemesh_common.clock import utc_now
 from gatemesh_common.errors import SettingsError
-from gatemesh_common.messages import RestartInstance
 from gatemesh_executor.backends.base import (
     BackendUnavailableError,
     Ending,
@@ -24,11 +23,7 @@ from gatemesh_executor.backends.fake import FakeBackend
 from gatemesh_executor.backends.process_group import living_members
 from gatemesh_executor.backends.supervisor import SupervisorBackend, pid_of
 from gatemesh_executor.backends.xmlrpc import XmlRpcClient
-from gatemesh_executor.balancers.fake import FakeRotation
-from gatemesh_executor.drain import end_life
-from gatemesh_executor.health import Health, HttpHealth
 from gatemesh_executor.instances import Instance, Instances, RollBack
-from gatemesh_executor.jobs import Job, Limits, Tools
 
 from .conftest import GOOD, PASSWORD, USER, Supervisord, eventually
 
@@ -420,39 +415,6 @@ async def test_a_stop_right_after_the_start_is_heard(
     backend, instance = backend_of(client, "e"), instances_of("e")["e"]
     await backend.start(instance)
     assert await backend.stop(instance, None, 10.0) is Ending.LEFT
-
-
-async def test_a_stop_that_comes_again_cuts_no_request(
-    supervisord: Supervisord, client: XmlRpcClient
-) -> None:
-    """Its door is closed since the first stop, and what runs inside gets the whole grace."""
-    supervisord.start({"e": f"{supervisord.command('--drain-s', '2')}\n{QUICK}"})
-    backend, instance = backend_of(client, "e"), instances_of("e")["e"]
-    await backend.start(instance)
-    life_id = (await look(backend, "e")).life_id
-    await until((supervisord.folder / f"ready-{pid_of(life_id)}").exists)
-    wait = False
-    supervisord.call("supervisor.stopProcess", "e", wait)
-    async with HttpHealth() as health:
-        assert await health.look(instance.base_url) is Health.REFUSED
-        tools = Tools(backend, FakeRotation(), health, Limits(refused_grace_s=0.2))
-        job = Job(restart_of(life_id), instance)
-        assert await end_life(tools, job) == "stopped"
-    assert not job.killed
-
-
-def restart_of(life_id: str | None) -> RestartInstance:
-    """Return a restart by hand of one life."""
-    now = utc_now()
-    return RestartInstance(
-        timestamp=now,
-        instance_id="e",
-        incarnation=1,
-        fence=1,
-        life_id=life_id,
-        grace_s=30.0,
-        expires_at=now + timedelta(minutes=1),
-    )
 
 
 async def test_a_wrong_password_names_the_settings(supervisord: Supervisord) -> None:
