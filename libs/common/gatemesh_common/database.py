@@ -18,13 +18,15 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from gatemesh_common.errors import DatabaseUnavailableError, GatemeshError
+from gatemesh_common.errors import DatabaseUnavailableError, GatemeshError, LockHeldError
 
 DRIVER = "postgresql+psycopg"
 SCHEMA_FAULTS = frozenset({"42P01", "42703", "3F000"})
 """Undefined table, column or schema: the migrations have not run; no message is to blame."""
 READ_ONLY = "25006"
 """The server is a standby: it passes with the fail-over."""
+LOCK_HELD = "55P03"
+"""A lock was not to be had within `lock_timeout`."""
 
 
 class DataRefusedError(GatemeshError):
@@ -175,6 +177,8 @@ Fault = StatementError | PoolTimeoutError | psycopg.Error
 
 def as_ours(error: Fault) -> GatemeshError:
     """Return the fault of the database as one of our errors."""
+    if sqlstate(error) == LOCK_HELD:
+        return LockHeldError(f"database: {fault_name(error)}")
     if is_passing(error):
         return DatabaseUnavailableError(f"database: {fault_name(error)}")
     return DataRefusedError(f"the database refuses it: {fault_name(error)}")

@@ -38,5 +38,9 @@ class DatabaseUnavailableError(GatemeshError):
     retryable = True
 
 
+class LockHeldError(DatabaseUnavailableError):
+    """Somebody else holds a lock in the database, and did not let go in time."""
+
+
 class SettingsError(GatemeshError):
     """A setting is missing or out of bounds; names the variable and the way out."""

@@ -32,6 +32,7 @@ from gatemesh_common.settings import load_settings
 from gatemesh_common.spans import NO_SPANS, Spans
 from gatemesh_common.tracing import traced
 from gatemesh_health_manager import migrate
+from gatemesh_health_manager.first_days import prepare_days
 from gatemesh_health_manager.policy import Policy, load_policy
 from gatemesh_health_manager.policy_file import PolicyFile
 from gatemesh_health_manager.reading import VerdictReading
@@ -108,7 +109,7 @@ async def run(
                 store, BaselineStore(engine, policy, utc_now), DayStore(engine, utc_now)
             )
             await retry_passing_faults(store.register_policy)
-            await retry_passing_faults(stores.days.prepare)
+            await prepare_days(stores.days)
             readiness.set("database", met=True)
             await declare_when_up(publisher)
             readiness.set("broker", met=True)

@@ -10,7 +10,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gatemesh_common.clock import Clock
 from gatemesh_common.database import transaction
-from gatemesh_health_manager.days import Part, Span, evidence_of, expired, span_of, wanted
+from gatemesh_common.errors import LockHeldError
+from gatemesh_health_manager.days import (
+    Part,
+    Span,
+    day_of,
+    evidence_of,
+    expired,
+    span_of,
+    wanted,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +43,29 @@ TELEMETRY = Divided("telemetry_windows", "window_end")
 CAPTURES = Divided("captures", "received_at")
 DIVIDED = (VERDICTS, INPUTS, TELEMETRY, CAPTURES)
 
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lock on a table of days."""
+
+    table: str
+    mode: str
+    pid: int | None
+    """Of the session; None for a prepared transaction, which has none."""
+    user: str
+    program: str
+    """What the session calls itself."""
+
+
+@dataclass(frozen=True)
+class Blockade:
+    """What is in the way of making days."""
+
+    without_today: tuple[str, ...]
+    """Tables that still lack the day whose rows come now."""
+    holders: tuple[Holder, ...]
+
+
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('gatemesh.days'))")
 # Whoever waits for the whole table holds up all who come after him, so he waits for a moment only.
 PATIENCE = "SET LOCAL lock_timeout = '1s'"
@@ -41,6 +73,17 @@ PARTS = text("""
     SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bound
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = CAST(:name AS regclass) ORDER BY c.relname""")
+# Attaching a day needs the part for all others to itself, and the table without changes of form.
+HOLDERS = text("""
+    SELECT DISTINCT c.relname, l.mode, l.pid, coalesce(a.usename, '') AS usename,
+        coalesce(a.application_name, '') AS application_name
+    FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+    LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (c.relname = ANY(:others) OR (c.relname = ANY(:tables)
+        AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')))
+    ORDER BY 1, 3, 2""")
 UNFINISHED = text("""
     SELECT i.opened_at FROM incidents i JOIN instances n USING (instance_id)
     WHERE i.status IN ('open','held') OR (i.status = 'quarantined' AND n.state = 'quarantined')""")
@@ -57,13 +100,45 @@ class DayStore:
         self._clock = clock
 
     async def prepare(self) -> int:
-        """Make the days that are to come; return how many were made."""
-        now, made = self._clock(), 0
+        """Make the days that are to come; return how many were made.
+
+        Raises:
+            LockHeldError: somebody uses a table so that it gets none now; all others have theirs.
+        """
+        now, made, held = self._clock(), 0, None
         for table in DIVIDED:
             # One transaction each: a table that is in use keeps no other from its days.
-            async with transaction(self._engine) as connection:
-                made += await make_days(connection, table, now)
+            try:
+                async with transaction(self._engine) as connection:
+                    made += await make_days(connection, table, now)
+            except LockHeldError as error:
+                held = error
+        if held is not None:
+            raise held
         return made
+
+    async def blockade(self) -> Blockade:
+        """Return what is in the way of making days, as far as it can be seen."""
+        async with transaction(self._engine) as connection:
+            known = {
+                "tables": [table.name for table in DIVIDED],
+                "others": [table.other for table in DIVIDED],
+            }
+            holders = tuple(Holder(*row) for row in await connection.execute(HOLDERS, known))
+        lacking = tuple([table.name for table in DIVIDED if await self._lacks_today(table)])
+        return Blockade(lacking, holders)
+
+    async def _lacks_today(self, table: Divided) -> bool:
+        """True when today could have a day of its own in this table and has none."""
+        today = day_of(self._clock())
+        try:
+            async with transaction(self._engine) as connection:
+                await connection.exec_driver_sql(PATIENCE)
+                if any(today.meets(part.span) for part in await parts_of(connection, table)):
+                    return False
+                return not await has_strays(connection, table, today)
+        except LockHeldError:
+            return True
 
     async def forget(self, older_than: timedelta) -> int:
         """Drop days of verdicts and telemetry; return how many days and stray rows went.

@@ -1,7 +1,8 @@
 """History in days on a real database: divided in place, made ahead, dropped, seen once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -11,15 +12,17 @@ from sqlalchemy import create_engine, text
 from tests.history import assert_replay_agrees
 
 from gatemesh_common.database import open_database, transaction
-from gatemesh_common.errors import DatabaseUnavailableError
+from gatemesh_common.errors import DatabaseUnavailableError, LockHeldError
 from gatemesh_common.messages import TelemetryWindow
 from gatemesh_health_manager.days import DAYS_AHEAD
+from gatemesh_health_manager.first_days import prepare_days
 from gatemesh_health_manager.migrate import config_for, find_migrations, upgrade
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.store import Store
 from gatemesh_health_manager.store_days import DIVIDED, DayStore
 from gatemesh_mesh.postgres import plain_url
 
+from .conftest import Site
 from .desk import Desk
 
 pytestmark = pytest.mark.integration
@@ -243,3 +246,74 @@ async def test_a_plain_store_needs_no_day(desk: Desk) -> None:
         ("verdicts_other",)
     ]
     await engine.dispose()
+
+
+@contextmanager
+def dump(url: str) -> Iterator[None]:
+    """Hold what a `pg_dump` holds from its beginning to its end."""
+    with psycopg.connect(plain_url(url), application_name="pg_dump") as reader:
+        names = ", ".join(table.name for table in DIVIDED)
+        reader.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE".encode())
+        yield
+
+
+async def test_a_dump_over_midnight_holds_up_no_start(
+    desk: Desk, days: DayStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Today's days are there; those a week ahead are made when the dump is over."""
+    await days.prepare()
+    desk.clock.now += DAY
+    with dump(desk.url):
+        async with asyncio.timeout(30):
+            await prepare_days(days)
+    [line] = [vars(one) for one in caplog.records if one.msg == "days_made_later"]
+    assert "pg_dump (pid " in line["locks"]
+    assert "holds AccessShareLock on verdicts_other" in line["locks"]
+    assert await days.prepare() == len(DIVIDED)
+
+
+async def test_without_today_the_start_waits_for_the_dump(
+    desk: Desk, days: DayStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And says what it waits for."""
+
+    def told() -> bool:
+        return any(one.msg == "today_not_made" for one in caplog.records)
+
+    with dump(desk.url):
+        start = asyncio.create_task(prepare_days(days))
+        async with asyncio.timeout(30):
+            while not told():  # noqa: ASYNC110 (a line of a log, no event)
+                await asyncio.sleep(0.05)
+        assert not start.done()
+    async with asyncio.timeout(30):
+        await start
+    assert f"verdicts_{desk.clock.now:%Y%m%d}" in parts(desk)
+
+
+async def test_a_table_in_use_keeps_no_other_from_its_days(desk: Desk, days: DayStore) -> None:
+    """Whoever reads verdicts long leaves the others their today."""
+    with psycopg.connect(plain_url(desk.url)) as reader:
+        reader.execute("SELECT count(*) FROM verdicts_v1")
+        with pytest.raises(LockHeldError):
+            await days.prepare()
+        assert (await days.blockade()).without_today == ("verdicts",)
+
+
+async def test_rows_that_have_no_day_need_none(desk: Desk, days: DayStore) -> None:
+    """Today's go on where the first of them lie; no start waits for that."""
+    await desk.bring_up("engine-0")
+    with dump(desk.url):
+        assert "verdicts" not in (await days.blockade()).without_today
+    assert (await days.blockade()).holders == ()
+
+
+async def test_a_manager_starts_while_a_dump_runs(site: Site) -> None:
+    """As a process: it reads its queues, whatever the day a week ahead is waiting for."""
+    await site.start_ready()
+    site.kill_all()
+    ahead = datetime.now(UTC) + DAYS_AHEAD * DAY
+    with psycopg.connect(plain_url(site.database_url)) as connection:
+        connection.execute(f"DROP TABLE verdicts_{ahead:%Y%m%d}".encode())
+    with dump(site.database_url):
+        await site.start_ready()

@@ -14,7 +14,7 @@ from gatemesh_common.database import (
     open_database,
     with_driver,
 )
-from gatemesh_common.errors import DatabaseUnavailableError
+from gatemesh_common.errors import DatabaseUnavailableError, LockHeldError
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,19 @@ def wrapped(kind: type[DBAPIError], origin: Exception, *, lost: bool = False) ->
     return kind("SELECT secret", {}, origin, connection_invalidated=lost)
 
 
+def test_a_lock_of_somebody_else_is_told_apart() -> None:
+    """Who holds it can be found out."""
+    held = as_ours(wrapped(OperationalError, errors.LockNotAvailable()))
+    assert isinstance(held, LockHeldError)
+    assert not isinstance(as_ours(errors.DeadlockDetected()), LockHeldError)
+
+
 @pytest.mark.parametrize(
     "fault",
     [
         wrapped(OperationalError, errors.SerializationFailure()),
         wrapped(OperationalError, errors.DeadlockDetected()),
+        wrapped(OperationalError, errors.LockNotAvailable()),
         wrapped(OperationalError, errors.AdminShutdown()),
         wrapped(ProgrammingError, errors.UndefinedTable()),
         wrapped(DBAPIError, errors.ReadOnlySqlTransaction()),
