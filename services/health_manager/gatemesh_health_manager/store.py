@@ -35,11 +35,12 @@ from gatemesh_health_manager.inputs import (
     fleet_body,
     is_due,
 )
+from gatemesh_health_manager.known_records import KnownRecords
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.routing import routing_table
 from gatemesh_health_manager.store_homes import Homes
 from gatemesh_health_manager.store_traffic import MEASURE_EVERY, looked_at
-from gatemesh_health_manager.store_work import Work
+from gatemesh_health_manager.store_work import Sending, Work
 from gatemesh_health_manager.telling import (
     tell_brakes,
     tell_decisions,
@@ -83,6 +84,7 @@ class Store:
         self._hand_over = hand_over
         """Sends what a commit has left in the outbox; without it, that is up to the relays."""
         self._homes = Homes()
+        self._known = KnownRecords()
         self._measured_at: datetime | None = None
 
     @property
@@ -160,7 +162,7 @@ class Store:
     async def _due(self) -> tuple[Fleet, set[str]]:
         """Return every pool as it is, and the names of those in which something is due."""
         async with transaction(self._engine) as connection:
-            fleet = await store_fleet.read_all(connection, self._policy)
+            fleet = await store_fleet.read_all(connection, self._policy, self._known)
             now = self._clock()
             requests = await store_fleet.requests_since_probe(connection, fleet, now)
         self._homes.learn(fleet)
@@ -188,7 +190,7 @@ class Store:
     async def routing_tables(self) -> list[RoutingTable]:
         """Return the present table of every pool."""
         async with transaction(self._engine) as connection:
-            fleet = await store_fleet.read_all(connection, self._policy)
+            fleet = await store_fleet.read_all(connection, self._policy, self._known)
         now = self._clock()
         return [
             routing_table(pool, version, fleet.members(pool), now)
@@ -210,7 +212,8 @@ class Store:
     async def _deciding(self) -> AsyncIterator["Work"]:
         async with transaction(self._engine) as connection:
             kept_for = HAND_OVER if self._hand_over else timedelta()
-            work = Work(connection, self._policy, self._clock, self._sign, kept_for)
+            sending = Sending(self._sign, kept_for)
+            work = Work(connection, self._policy, self._clock, sending, self._known)
             yield work
             await work.finish()
         if work.due and self._hand_over:

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gatemesh_common.database import Answer, Query, ask_together
 from gatemesh_health_manager import store_days
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.known_records import KnownRecords
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision, InstanceRecord
 from gatemesh_health_manager.storable import Row, storable
@@ -22,7 +23,6 @@ from gatemesh_health_manager.store_rows import (
     incident_row,
     instance_row,
     read_incident,
-    read_instance,
     transition_row,
 )
 from gatemesh_health_manager.store_tables import (
@@ -108,6 +108,7 @@ LOCKING = (LOCK_POOLS, LOCK_INSTANCES, INCIDENTS_INSIDE)
 async def lock_pools(
     connection: AsyncConnection,
     policy: Policy,
+    known: KnownRecords,
     pools: Collection[str],
     first: Sequence[Query] = (),
 ) -> tuple[Fleet, Sequence[Answer]]:
@@ -119,7 +120,7 @@ async def lock_pools(
         await _make_pools(connection, policy, missing)
         found, instances, incidents = await ask_together(connection, asked)
     fleet = Fleet(policy, map(_pool, found), ())
-    _put_instances(fleet, instances, incidents)
+    _put_instances(fleet, known, instances, incidents)
     return fleet, answers
 
 
@@ -144,14 +145,14 @@ async def _make_pools(connection: AsyncConnection, policy: Policy, pools: Collec
     await insert_rows(connection, POOLS, fresh)
 
 
-async def lock_all(connection: AsyncConnection, policy: Policy) -> Fleet:
+async def lock_all(connection: AsyncConnection, policy: Policy, known: KnownRecords) -> Fleet:
     """Lock every pool."""
     fleet = Fleet(policy, map(_pool, (await connection.execute(locking())).mappings()), ())
     [instances, incidents] = await ask_together(
         connection,
         [Query(one, {"pools": sorted(fleet.pools)}) for one in (LOCK_INSTANCES, INCIDENTS_INSIDE)],
     )
-    _put_instances(fleet, instances, incidents)
+    _put_instances(fleet, known, instances, incidents)
     return fleet
 
 
@@ -160,7 +161,7 @@ READ_INSTANCES = select(INSTANCES).order_by(INSTANCES.c.instance_id)
 READ_INCIDENTS = select(INCIDENTS).where(GOES_ON)
 
 
-async def read_all(connection: AsyncConnection, policy: Policy) -> Fleet:
+async def read_all(connection: AsyncConnection, policy: Policy, known: KnownRecords) -> Fleet:
     """Read every pool without a lock, at one moment."""
     # One snapshot for all statements, or a version could be paired with older rows.
     await connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -168,7 +169,7 @@ async def read_all(connection: AsyncConnection, policy: Policy) -> Fleet:
         connection, [Query(one, {}) for one in (READ_POOLS, READ_INSTANCES, READ_INCIDENTS)]
     )
     fleet = Fleet(policy, map(_pool, pools), ())
-    _put_instances(fleet, instances, incidents)
+    _put_instances(fleet, known, instances, incidents)
     return fleet
 
 
@@ -176,10 +177,10 @@ def _pool(row: Mapping[str, Any]) -> PoolRecord:
     return PoolRecord(row["pool"], **{name: row[name] for name in POOL_FIELDS})
 
 
-def _put_instances(fleet: Fleet, instances: Answer, incidents: Answer) -> None:
+def _put_instances(fleet: Fleet, known: KnownRecords, instances: Answer, incidents: Answer) -> None:
     waiting = {row["instance_id"]: read_incident(row) for row in incidents}
     for row in instances:
-        record = read_instance(row, waiting.get(row["instance_id"]))
+        record = known.record(row, waiting.get(row["instance_id"]))
         fleet.put(record)
         fleet.stored[record.instance_id] = record
 

@@ -11,7 +11,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -46,6 +46,7 @@ from gatemesh_health_manager.inputs import (
     tick_one,
     ticks_body,
 )
+from gatemesh_health_manager.known_records import KnownRecords
 from gatemesh_health_manager.measuring import Measures
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.record import Decision
@@ -78,8 +79,8 @@ from gatemesh_health_manager.trial import try_out
 log = logging.getLogger(__name__)
 
 APP_ID = "health_manager"
-AT_ONCE = 100
-"""Verdicts decided about in one go: some milliseconds during which nothing else is done."""
+AT_ONCE = 25
+"""Verdicts dealt with in one go: a millisecond or two during which nothing else is done."""
 PLAIN_RECORDS: dict[type[Message], tuple[Any, Callable[[Any], Row]]] = {
     CommandReport: (COMMAND_REPORTS, report_row),
     StepFinished: (COMMAND_STEPS, step_row),
@@ -94,6 +95,14 @@ class InstanceMovedError(DatabaseUnavailableError):
     """An instance changed its pool between looking and locking; the next try sees it."""
 
 
+class Sending(NamedTuple):
+    """How the messages about what is decided go out."""
+
+    sign: Sign
+    kept_for: timedelta
+    """How long relays leave them to whoever wrote them."""
+
+
 class Work:
     """One open transaction, the records it has locked, and the decisions taken in it."""
 
@@ -102,12 +111,12 @@ class Work:
         connection: AsyncConnection,
         policy: Policy,
         clock: Clock,
-        sign: Sign,
-        kept_for: timedelta,
+        sending: Sending,
+        known: KnownRecords,
     ) -> None:
         self._connection = connection
-        self._sign = sign
-        self._kept_for = kept_for
+        self._known = known
+        self._sending = sending
         self._policy = policy
         self._clock = clock
         self._now = clock()
@@ -174,7 +183,7 @@ class Work:
 
     async def _lock(self, pools: set[str], first: Sequence[Query] = ()) -> Sequence[Answer]:
         self.fleet, answers = await store_fleet.lock_pools(
-            self._connection, self._policy, pools, first
+            self._connection, self._policy, self._known, pools, first
         )
         self._now = self._clock()
         return answers
@@ -191,7 +200,7 @@ class Work:
 
     async def load_all(self) -> None:
         """Lock every pool."""
-        self.fleet = await store_fleet.lock_all(self._connection, self._policy)
+        self.fleet = await store_fleet.lock_all(self._connection, self._policy, self._known)
         self._now = self._clock()
 
     async def judge(self, verdicts: Sequence[Verdict]) -> None:
@@ -203,9 +212,11 @@ class Work:
         )
         records = self.fleet.records
         # As the records are before: what is decided may begin another life.
-        self._verdicts = [
-            verdict_values(each, records[each.instance_id], self._now) for each in verdicts
-        ]
+        for some in chunks(verdicts):
+            await asyncio.sleep(0)
+            self._verdicts.extend(
+                verdict_values(each, records[each.instance_id], self._now) for each in some
+            )
         self.keep(InputKind.VERDICTS, {"count": len(verdicts)})
         for some in chunks(verdicts):
             self.decisions.extend(decide_all(self.fleet, some, facts, copies, self._now))
@@ -307,7 +318,12 @@ class Work:
             await store_fleet.save(self._connection, self.fleet, weighty, version, self._now)
             await self._save_inputs()
             self.due = await enqueue(
-                self._connection, messages, APP_ID, self._now, self._sign, kept_for=self._kept_for
+                self._connection,
+                messages,
+                APP_ID,
+                self._now,
+                self._sending.sign,
+                kept_for=self._sending.kept_for,
             )
 
     async def _save_inputs(self) -> None:

@@ -15,6 +15,7 @@ from gatemesh_common.messages import (
 from gatemesh_health_manager import store_fleet, store_history, store_verdicts
 from gatemesh_health_manager.facts import Failure, densest_window, prompt_key
 from gatemesh_health_manager.history import HistoryError
+from gatemesh_health_manager.known_records import KnownRecords
 from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.remembered import Failures
 from gatemesh_health_manager.store import Store
@@ -189,7 +190,7 @@ async def test_a_kept_fleet_has_the_pool_that_is_being_made(desk: Desk) -> None:
     waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
     engine = open_database(desk.url)
     async with engine.begin() as connection:
-        await store_fleet.lock_pools(connection, Policy(), {"fresh"})
+        await store_fleet.lock_pools(connection, Policy(), KnownRecords(), {"fresh"})
         keeping = asyncio.create_task(desk.store.remember_fleet())
         async with asyncio.timeout(30):
             while desk.rows(waiting) == [(0,)]:  # noqa: ASYNC110 - another session's lock

@@ -190,7 +190,11 @@ class FleetMachine(RuleBasedStateMachine):
         """With everybody at work every incident ends; what clocks were set back is waited out."""
         self.world.fleet.pause(self.asked(action="resume"))
         self.world.settle(SETTLING_S + self.hours_back * 3600, backlog="skip")
-        assert self.world.open_incidents() == []
+        left = self.world.open_incidents()
+        if InstanceState.QUARANTINED in self.world.states().values():
+            # Who waits for a person leaves no room for those who go on failing.
+            left = [one for one in left if one.status != "held"]
+        assert left == []
         assert set(self.world.states().values()) <= AT_REST
 
 
