@@ -214,7 +214,7 @@ class MadeUpPool:
 
     def _obey(self, name: str) -> None:
         engine = self.engines[name]
-        while engine.orders and engine.orders[0].available_at <= self.now:
+        while engine.orders:
             command, at = engine.orders.pop(0).command, self._soon()
             if command.action is Action.DRAIN:
                 engine.running = False

@@ -21,7 +21,7 @@ def announcements(
         for pool in sorted(fleet.changed_routing)
     ]
     for decision in decisions:
-        messages += [(order.command, order.available_at) for order in decision.commands]
+        messages += [(order.command, now) for order in decision.commands]
         messages += [(event, now) for event in state_events(decision, now)]
         messages += [(event, now) for event in incident_events(decision, policy_version, now)]
     messages += [(event, now) for event in brake_events(fleet, now)]

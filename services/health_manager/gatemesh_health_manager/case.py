@@ -16,7 +16,7 @@ from gatemesh_common.messages import (
 )
 from gatemesh_common.trace import derived
 from gatemesh_health_manager.fleet_brake import why_braked
-from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, order_for
+from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, NO_LIFE, order_for
 from gatemesh_health_manager.playbooks import RESTART, Plan
 from gatemesh_health_manager.policy import PoolPolicy
 from gatemesh_health_manager.record import (
@@ -101,7 +101,8 @@ class Case:
         self.change(state=after, state_since=self.now)
         if not {before, after} <= SERVING:
             self.close_ticket()
-            self.change(due_at=None, wanted=None, probe_from=None, shift_until=None)
+            self.change(due_at=None, wanted=None, wanted_from=None)
+            self.change(probe_from=None, shift_until=None)
         incident_id = self.record.incident.incident_id if self.record.incident else None
         self._transitions.append(
             Transition(before, after, trigger, self.record.incarnation, incident_id, self.score)
@@ -276,6 +277,8 @@ class Case:
             return
         used = len(self.record.restarts) - 1
         delay_s = rule.back_off_s[min(used, len(rule.back_off_s) - 1)]
+        # What comes up by itself while it waits is not what it ends.
+        self.change(target_life=self.record.target_life or self.record.life_id or NO_LIFE)
         self.want(action, self.after(delay_s))
 
     def spend_restart(self) -> bool:
@@ -314,7 +317,7 @@ class Case:
     # Commands
 
     def want(self, action: Action, not_before: datetime | None = None) -> None:
-        """Have a command sent as soon as no other is in flight."""
+        """Have a command sent once its time has come and no other is in flight."""
         self.change(wanted=action, wanted_from=not_before or self.now)
 
     def end_flight(self, outcome: ReportOutcome | Literal["expired"], reason: str = "") -> None:
@@ -329,8 +332,8 @@ class Case:
         if weight != self.record.weight:
             self.change(weight=weight)
         changed = is_routing_changed(self.before, self.record)
-        wanted = self.record.wanted
-        if wanted is not None and self.record.flight is None and self._may_send(wanted):
+        wanted = self.record.due_by(self.now)
+        if wanted is not None and self._may_send(wanted):
             self._issue(wanted, routing_changed=changed)
         return Decision(
             record=self.record,

@@ -79,14 +79,10 @@ def order_for(
     traceparent: str | None = None,
 ) -> CommandOrder:
     """Return the order of an action about an instance, by its present fence."""
-    available_at = max(now, record.wanted_from or now)
     dump_s = dump_time(action, record, policy)
-    due_at = available_at + timedelta(seconds=time_for(action, policy) + dump_s)
-    incident_id = record.incident.incident_id if record.incident else None
+    due_at = now + timedelta(seconds=time_for(action, policy) + dump_s)
     common: dict[str, Any] = {
-        "message_id": derived_id(
-            "command", record.instance_id, incident_id or "", str(record.fence), action
-        ),
+        "message_id": command_id(action, record),
         "timestamp": now,
         "traceparent": traceparent,
         "instance_id": record.instance_id,
@@ -94,13 +90,19 @@ def order_for(
         "incarnation": record.incarnation,
         "life_id": record.target_life or record.life_id or NO_LIFE,
         "fence": record.fence,
-        "incident_id": incident_id,
+        "incident_id": record.incident.incident_id if record.incident else None,
         "expires_at": due_at,
     }
     command = command_for(action, policy, routing_version, common)
     if dump_s and isinstance(command, RestartInstance):
         command = command.model_copy(update={"dump_timeout_s": dump_s})
-    return CommandOrder(command, available_at, due_at)
+    return CommandOrder(command, due_at)
+
+
+def command_id(action: Action, record: InstanceRecord) -> str:
+    """Return the id of the command of an action, by the present fence."""
+    incident_id = record.incident.incident_id if record.incident else ""
+    return derived_id("command", record.instance_id, incident_id, str(record.fence), action)
 
 
 def dump_time(action: Action, record: InstanceRecord, policy: PoolPolicy) -> float:

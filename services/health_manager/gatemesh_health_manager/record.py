@@ -150,8 +150,9 @@ class InstanceRecord:
     """When repair in place was last tried on the present life."""
     fence: int = 0
     wanted: Action | None = None
-    """The command to send as soon as none is in flight."""
+    """The command to send as soon as none is in flight, no brake is on, and it is due."""
     wanted_from: datetime | None = None
+    """When it is due, which a restart is once its back-off is over."""
     target_life: str | None = None
     """The life that the incident is about; a restart ends this one and no other."""
     flight: Flight | None = None
@@ -176,6 +177,11 @@ class InstanceRecord:
     weight_ceiling: float | None = None
     """The most that an operator lets it get; stays until it is lifted."""
     incident: Incident | None = None
+
+    def due_by(self, now: datetime) -> Action | None:
+        """Return the command that may be sent by now, as far as other commands and times go."""
+        waits = self.wanted_from is not None and now < self.wanted_from
+        return None if waits or self.flight is not None else self.wanted
 
     def has_step(self, step: Step) -> bool:
         """True while an incident is open whose playbook has this step."""
@@ -256,10 +262,9 @@ class Transition:
 
 @dataclass(frozen=True)
 class CommandOrder:
-    """A command to send, and not before a moment."""
+    """A command to send now."""
 
     command: AnyCommand
-    available_at: datetime
     due_at: datetime
 
 

@@ -18,8 +18,9 @@ from gatemesh_health_manager.inputs import (
     see,
     tick_one,
 )
+from gatemesh_health_manager.ordering import command_id
 from gatemesh_health_manager.policy import Policy
-from gatemesh_health_manager.record import Decision, InstanceRecord
+from gatemesh_health_manager.record import Decision, Flight, InstanceRecord
 from gatemesh_health_manager.remembered import Failures
 
 Received = tuple[datetime, Verdict]
@@ -98,7 +99,9 @@ class Replay:
     ) -> list[Decision]:
         if isinstance(event, Asked):
             return self.fleet.answer(event, now)[1]
-        self.fleet.register(event.instance_id, event.pool or DEFAULT_POOL, now)
+        record = self.fleet.register(event.instance_id, event.pool or DEFAULT_POOL, now)
+        if isinstance(event, CommandReport):
+            self.fleet.put(ordered_at_once(record, event))
         return [self.fleet.apply(event.instance_id, event, now)]
 
     def _compare(self, kept: Fleet, at: datetime) -> None:
@@ -108,6 +111,19 @@ class Replay:
                 self.changed_outside.setdefault(name, Changed(name, at, found))
         self._began = True
         self.fleet = kept
+
+
+def ordered_at_once(record: InstanceRecord, report: CommandReport) -> InstanceRecord:
+    """Return a record in whose history a command did not wait to be ordered until it was due.
+
+    So it was before commands waited as wishes: a report comes of what is only wanted.
+    """
+    if record.wanted is None or record.flight is not None:
+        return record
+    sent = record.having(fence=record.fence + 1, wanted=None, wanted_from=None)
+    if command_id(record.wanted, sent) != report.command_id:
+        return record
+    return sent.having(flight=Flight(report.command_id, record.wanted, report.timestamp))
 
 
 def changed_fields(

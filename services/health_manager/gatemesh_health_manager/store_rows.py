@@ -217,7 +217,7 @@ def command_row(order: CommandOrder, now: datetime) -> Row:
         "status": "in_flight",
         "reason": "",
         "issued_at": now,
-        "available_at": order.available_at,
+        "available_at": now,
         "due_at": order.due_at,
         "ended_at": None,
     }

@@ -51,8 +51,7 @@ class Stopwatch:
                 if action is not None and end.outcome == "succeeded":
                     self._took[action].append((at - began).total_seconds())
             for order in decision.commands:
-                began = max(at, order.available_at)
-                self._commands[order.command.message_id] = (order.command.action, began)
+                self._commands[order.command.message_id] = (order.command.action, at)
             self._note_ticket(decision, at)
 
     def _note_ticket(self, decision: Decision, at: datetime) -> None:

@@ -206,7 +206,7 @@ class WhatIf:
             )
             self._note([self._fleet.apply(command.instance_id, event, now)])
 
-        self._later(max(self._now, order.available_at) + took, report)
+        self._later(self._now + took, report)
 
     def _answer(self, record: InstanceRecord) -> None:
         ticket = record.ticket

@@ -5,9 +5,15 @@ from typing import Any
 import pytest
 
 from gatemesh_common.messages import Action, RepairInstance, ReplaceInstance, RestartInstance
-from gatemesh_health_manager.ordering import ENDS_OR_CHANGES_A_LIFE, command_for, time_for
+from gatemesh_health_manager.ordering import (
+    ENDS_OR_CHANGES_A_LIFE,
+    command_for,
+    command_id,
+    order_for,
+    time_for,
+)
 
-from .samples import NOW, POLICY, at
+from .samples import NOW, POLICY, at, record
 
 COMMON: dict[str, Any] = {
     "message_id": "command-1",
@@ -45,3 +51,11 @@ def test_commands_carry_their_times() -> None:
 def test_a_paused_pool_is_spared_what_touches_a_process() -> None:
     """Taking out of rotation and putting back are no such thing."""
     assert set(Action) - ENDS_OR_CHANGES_A_LIFE == {Action.EJECT, Action.READMIT}
+
+
+def test_an_order_has_its_time_from_its_issue() -> None:
+    """However long it was wanted before."""
+    about = record(wanted=Action.RESTART, wanted_from=at(-90), fence=3)
+    order = order_for(Action.RESTART, about, POLICY, 7, NOW)
+    assert order.command.expires_at == order.due_at == at(time_for(Action.RESTART, POLICY))
+    assert order.command.message_id == command_id(Action.RESTART, about)

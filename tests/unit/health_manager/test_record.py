@@ -1,13 +1,14 @@
 """What a record says about itself."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from gatemesh_common.messages import InstanceState
+from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.record import Condition
 
-from .samples import incident, record
+from .samples import NOW, at, flight, incident, record
 
 
 @pytest.mark.parametrize("state", InstanceState)
@@ -53,6 +54,23 @@ def test_an_incident_without_steps_goes_on_as_it_began(
 def test_steps_that_are_stored_count() -> None:
     """Whatever the rules say since."""
     assert incident(steps=("eject", "stop")).plan == ("eject", "stop")
+
+
+@pytest.mark.parametrize(
+    ("fields", "due"),
+    [
+        pytest.param({"wanted_from": at(0)}, Action.RESTART, id="just-now"),
+        pytest.param({"wanted_from": at(1)}, None, id="not-yet"),
+        pytest.param({"wanted_from": None}, Action.RESTART, id="without-a-moment"),
+        pytest.param({"wanted_from": at(0), "flight": flight(Action.EJECT)}, None, id="in-flight"),
+        pytest.param({"wanted": None}, None, id="not-wanted"),
+    ],
+)
+def test_what_is_wanted_is_due_after_its_back_off(
+    fields: dict[str, Any], due: Action | None
+) -> None:
+    """And after the command that is in flight."""
+    assert record(**({"wanted": Action.RESTART} | fields)).due_by(NOW) is due
 
 
 def test_a_copy_with_other_values_is_like_a_record_made_anew() -> None:

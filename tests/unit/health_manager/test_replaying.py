@@ -6,13 +6,15 @@ from datetime import timedelta
 import pytest
 from benchmarks.recorded import DAWN, MadeUpPool
 
+from gatemesh_common.messages import Action
 from gatemesh_health_manager.comparing import repeat
-from gatemesh_health_manager.fleet import Fleet
-from gatemesh_health_manager.inputs import Input, InputKind, fleet_body
+from gatemesh_health_manager.fleet import Fleet, PoolRecord
+from gatemesh_health_manager.inputs import Input, InputKind, fleet_body, message_body
+from gatemesh_health_manager.ordering import command_id
 from gatemesh_health_manager.policy import Policy
 from gatemesh_health_manager.replaying import Replay, steps_of
 
-from .samples import POLICY, record
+from .samples import NOW, POLICY, S, at, incident, record, report
 
 NAMES = ("engine-0", "engine-1", "engine-2")
 
@@ -70,6 +72,27 @@ def test_what_follows_the_clock_is_no_change() -> None:
         replay.take(Input(lately, InputKind.FLEET, policy.version, (), kept, {}), ())
     told = {name: each.fields for name, each in replay.changed_outside.items()}
     assert told == {"engine-1": {"instance_id": (None, "engine-1")}}
+
+
+def test_history_of_a_release_that_ordered_at_once_is_decided_alike() -> None:
+    """It kept no tick at the end of a back-off; the report names the command by the same id."""
+    policy = Policy()
+    about = record(
+        S.RESTARTING,
+        wanted=Action.RESTART,
+        wanted_from=at(5),
+        target_life="life-1",
+        incident=incident(),
+    )
+    sent = command_id(Action.RESTART, replace(about, fence=1))
+    for named, after in ((sent, S.PROBATION), ("another", S.RESTARTING)):
+        replay = Replay({policy.version: policy})
+        body = fleet_body(Fleet(policy, [PoolRecord("default")], [about]))
+        replay.take(Input(NOW, InputKind.FLEET, policy.version, (), body, {}), ())
+        event = report(Action.RESTART, command_id=named, timestamp=at(9), life_id="life-2")
+        kept = Input(at(9), InputKind.REPORT, policy.version, (), message_body(event), {})
+        [decision] = replay.take(kept, ())
+        assert decision.record.state is after
 
 
 def test_other_rules_would_differ() -> None:

@@ -177,6 +177,7 @@ def test_a_bad_download_never_returns_to_traffic(outcome: ReportOutcome) -> None
     world.obey("a")
     for _ in range(3):
         assert world.states()["a"] is S.REPLACING
+        world.wait(20)
         world.obey("a", outcome)
     assert world.states()["a"] is S.QUARANTINED
     assert only_incident(world)[:2] == ("D", "quarantined")
@@ -190,6 +191,7 @@ def test_a_replacement_that_probes_refuse_is_replaced_again() -> None:
     world.obey("a")
     world.engines["a"].good = False
     world.answer_probes("a")
+    world.wait(5)
     assert (world.states()["a"], ordered(world)) == (S.REPLACING, Action.REPLACE)
 
 

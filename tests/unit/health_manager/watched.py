@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from gatemesh_common.messages import Action, CommandReport, InstanceObserved
+from gatemesh_common.messages import Action, CommandReport, InstanceObserved, InstanceState
 from gatemesh_health_manager.facts import Facts
 from gatemesh_health_manager.fleet import Fleet
 from gatemesh_health_manager.inputs import fleet_body, read_fleet
@@ -89,7 +89,10 @@ class WatchedWorld(World):
         for order in decision.commands:
             command = order.command
             assert (command.instance_id, command.incarnation) == (name, record.incarnation)
+            assert command.timestamp == self.now
             assert command.expires_at == order.due_at > self.now
+            left_alone = record.state is InstanceState.QUARANTINED
+            assert not left_alone or command.action is Action.EJECT, "not left to a person"
             paused = self.fleet.pools["default"].paused and not asked
             assert not paused or command.action not in ENDS_OR_CHANGES_A_LIFE, "paused"
             if command.action in (Action.RESTART, Action.REPLACE) and not asked:

@@ -134,7 +134,7 @@ class World:
         order = self.orders.get(name)
         if order is None:
             return
-        self.now = max(self.now, order.available_at) + timedelta(milliseconds=1)
+        self.now += timedelta(milliseconds=1)
         if outcome is ReportOutcome.SUCCEEDED:
             self._act(name, order)
         command = order.command
