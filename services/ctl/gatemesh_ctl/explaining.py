@@ -277,16 +277,39 @@ def flap(facts: Facts) -> str:
 def restarts(facts: Facts) -> str:
     """Say how much of the restart budget was used, and what the back-off was."""
     rule = facts.rules.get("restart", {})
-    mine = [row for row in facts.commands if row["action"] in ("restart", "replace", "roll_back")]
+    mine = [row for row in facts.commands if is_start(row)]
     if not rule or not mine:
         return ""
-    since = mine[-1]["issued_at"] - timedelta(seconds=rule["restart_window_s"])
-    used = sum(row["issued_at"] > since for row in facts.restarts)
-    backed_off = (mine[-1]["available_at"] - mine[-1]["issued_at"]).total_seconds()
+    used = used_by(facts, mine[-1])
     return (
         f"Restart budget: {used} of {rule['restarts']} used within {rule['restart_window_s']:g} s, "
-        f"back-off {backed_off:g} s."
+        f"back-off {back_off_s(facts, mine[-1], used):g} s."
     )
+
+
+def is_start(row: Row) -> bool:
+    """True for a command that begins a life."""
+    return row["action"] in ("restart", "replace", "roll_back")
+
+
+def used_by(facts: Facts, start: Row) -> int:
+    """Return how much of the restart budget was used within the window that ends with a start."""
+    window_s = facts.rules.get("restart", {}).get("restart_window_s", 0)
+    since = start["issued_at"] - timedelta(seconds=window_s)
+    return sum(since < row["issued_at"] <= start["issued_at"] for row in facts.restarts)
+
+
+def back_off_s(facts: Facts, start: Row, used: int) -> float:
+    """Return for how long a start waited for its back-off: as long as the rule says, no longer.
+
+    It was decided with the transition before it; brakes and other commands may have held it, too.
+    """
+    delays = facts.rules.get("restart", {}).get("back_off_s") or [0]
+    by_rule: float = delays[min(max(used, 1), len(delays)) - 1]
+    decided = [row["at"] for row in facts.transitions if row["at"] <= start["issued_at"]]
+    if not decided:
+        return seconds(start["issued_at"], start["available_at"])
+    return min(by_rule, seconds(decided[-1], start["available_at"]))
 
 
 def waiting(facts: Facts) -> str:
@@ -298,10 +321,17 @@ def waiting(facts: Facts) -> str:
     waited_s = seconds(facts.opened_at, first["issued_at"])
     if waited_s < AT_ONCE_S:
         return f"Nothing held it: {first['action']} was ordered {waited_s:.2f} s after the opening."
-    shift_s = facts.rules.get("condition_c", {}).get("shift_s", 0)
-    shifted = "shift" in (facts.incident.get("steps") or ())
-    cause = f"traffic was shifted away first ({shift_s:g} s)" if shifted else "it was held"
+    cause = cause_of_wait(facts, first)
     return f"{first['action']} was ordered {waited_s:.1f} s after the opening: {cause}."
+
+
+def cause_of_wait(facts: Facts, first: Row) -> str:
+    """Word what the first command waited for."""
+    shift_s = facts.rules.get("condition_c", {}).get("shift_s", 0)
+    if "shift" in (facts.incident.get("steps") or ()):
+        return f"traffic was shifted away first ({shift_s:g} s)"
+    backed_off = back_off_s(facts, first, used_by(facts, first)) if is_start(first) else 0
+    return f"it waited for its back-off ({backed_off:g} s)" if backed_off else "it was held"
 
 
 def command_words(row: Row, opened_at: datetime) -> str:

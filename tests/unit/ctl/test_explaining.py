@@ -200,6 +200,41 @@ def test_each_brake_speaks_with_its_numbers() -> None:
     assert "drain was ordered 0.20 s after the opening" in told
 
 
+@pytest.mark.parametrize(
+    ("decided_s", "starts", "told"),
+    [
+        pytest.param(3.0, 1, "1 of 3 used within 3600 s, back-off 0 s.", id="first"),
+        pytest.param(3.0, 2, "2 of 3 used within 3600 s, back-off 5 s.", id="second"),
+        pytest.param(-600.0, 2, "2 of 3 used within 3600 s, back-off 5 s.", id="paused-besides"),
+        pytest.param(8.4, 3, "3 of 3 used within 3600 s, back-off 0 s.", id="as-a-person-asked"),
+    ],
+)
+def test_a_back_off_lies_between_decision_and_command(
+    decided_s: float, starts: int, told: str
+) -> None:
+    """The transition tells when it was decided, the rule for how long it had to wait."""
+    issued = ({"issued_at": after(8.4 - number), "action": "restart"} for number in range(starts))
+    known = facts(
+        "exit",
+        commands=(command("restart", 8.4),),
+        transitions=({"at": after(decided_s)}, {"at": after(30)}),
+        restarts=tuple(issued),
+    )
+    assert f"Restart budget: {told}" in brakes(known)
+
+
+def test_a_start_that_comes_first_may_have_waited_for_its_back_off() -> None:
+    """An exit is answered by a restart and nothing before it."""
+    known = facts(
+        "exit",
+        commands=(command("restart", 5.2),),
+        transitions=({"at": OPENED},),
+        restarts=tuple({"issued_at": after(at_s), "action": "restart"} for at_s in (-60, 5.2)),
+    )
+    told = "restart was ordered 5.2 s after the opening: it waited for its back-off (5 s)."
+    assert brakes(known)[-1] == told
+
+
 def test_a_wait_is_told_with_its_cause() -> None:
     """A shift of traffic is meant; anything else was a brake."""
     late = facts("C", commands=(command("drain", 10),))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gatemesh_common.messages import InstanceState
+from gatemesh_common.messages import Action, InstanceState
 from gatemesh_health_manager.fleet import Fleet, PoolRecord
-from gatemesh_health_manager.policy import Policy
+from gatemesh_health_manager.policy import Policy, parse_policy
 from gatemesh_health_manager.record import InstanceRecord
 from gatemesh_health_manager.trial import try_out
 
-from .samples import NOW, asked, incident, record
+from .samples import NOW, asked, at, incident, record
 
 S = InstanceState
 
@@ -30,6 +30,18 @@ def test_states_commands_and_what_is_left_are_told() -> None:
         "2 of 3 in rotation then"
     )
     assert (fleet.records, fleet.pools) == (before, pools)
+
+
+def test_what_would_wait_for_its_back_off_is_told() -> None:
+    """Where the rules have even the first restart wait."""
+    fleet = pool(record(S.QUARANTINED, running=False))
+    fleet.policy = parse_policy("[defaults.restart]\nback_off_s = [30]\n")
+    _, told = try_out(fleet, asked("release"), NOW)
+    assert "restart is ordered in 30 s" in told
+    fleet.records["engine-0"] = record(
+        S.RESTARTING, wanted=Action.RESTART, wanted_from=at(5), incident=incident()
+    )
+    assert "ordered" not in try_out(fleet, asked("set_weight", weight=0.5), NOW)[1]
 
 
 def test_a_refusal_says_why() -> None:
