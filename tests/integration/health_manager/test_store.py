@@ -171,6 +171,8 @@ async def test_flapping_is_remembered(desk: Desk) -> None:
     for _ in range(3):
         await desk.judge("engine-0", 6)
         await desk.report("engine-0")
+        desk.clock.now += timedelta(seconds=20)
+        await desk.store.tick()
         life += 1
         await desk.report("engine-0", life=f"life-{life}")
         ticket = desk.rows("SELECT ticket_id FROM instances WHERE instance_id = 'engine-0'")[0][0]
